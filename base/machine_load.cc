@@ -1,8 +1,10 @@
 #include "base/machine_load.h"
 
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <vector>
 
 #include "absl/strings/numbers.h"
@@ -35,6 +37,23 @@ std::optional<std::uint64_t> free_memory(std::string_view text) {
 std::optional<std::uint64_t> free_memory() {
   const auto text = read_file("/proc/meminfo", 1 << 16);
   return text.ok() ? free_memory(*text) : std::nullopt;
+}
+
+std::optional<std::uint64_t> free_address_space(std::uint64_t limit, std::string_view statm,
+                                                std::uint64_t page_bytes) {
+  std::uint64_t pages = 0;
+  const std::string_view first = statm.substr(0, statm.find(' '));
+  if (!absl::SimpleAtoi(absl::string_view(first.data(), first.size()), &pages)) return std::nullopt;
+  return limit - std::min(limit, pages * page_bytes);
+}
+
+std::optional<std::uint64_t> free_address_space() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return std::nullopt;
+  const long page_bytes = ::sysconf(_SC_PAGESIZE);
+  const auto statm = read_file("/proc/self/statm", 1 << 12);
+  if (page_bytes < 1 || !statm.ok()) return std::nullopt;
+  return free_address_space(limit.rlim_cur, *statm, static_cast<std::uint64_t>(page_bytes));
 }
 
 }  // namespace paceline

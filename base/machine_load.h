@@ -1,6 +1,6 @@
 #pragma once
 
-// How busy this machine is, with whatever.
+// How busy this machine is, with whatever, and the memory that is left.
 
 #include <cstdint>
 #include <optional>
@@ -21,5 +21,11 @@ std::optional<MachineLoad> machine_load();
 // included. Nothing where the system does not tell. `text`: of /proc/meminfo.
 std::optional<std::uint64_t> free_memory();
 std::optional<std::uint64_t> free_memory(std::string_view text);
+
+// Bytes that this process can still map before it meets its limit of address space (ulimit -v). Nothing where
+// there is no limit, or the system does not tell. `statm`: of /proc/self/statm, in pages.
+std::optional<std::uint64_t> free_address_space();
+std::optional<std::uint64_t> free_address_space(std::uint64_t limit, std::string_view statm,
+                                                std::uint64_t page_bytes);
 
 }  // namespace paceline

@@ -3,12 +3,15 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <limits>
 #include <thread>
 #include <utility>
 
 #include "base/file.h"
 #include "base/guarded.h"
+#include "base/machine_load.h"
 #include "base/processors.h"
 #include "base/program.h"
 #include "base/status.h"
@@ -132,6 +135,8 @@ class LocalRunImpl final : public LocalRun, public coordinator::RunObserver, pub
     PL_ASSIGN_OR_RETURN(const std::string worker, find_program(options_.program_folder, "paceline-worker"));
     plan::Limits limits;
     limits.cores = usable_processors();
+    const std::uint64_t free_mib = free_memory().value_or(0) >> 20;
+    limits.free_mib = static_cast<int>(std::min<std::uint64_t>(free_mib, std::numeric_limits<int>::max()));
     limits.worker_program = {worker};
     limits.base_folder = options_.base_folder;
     reconciler_ = std::make_unique<reconcile::Reconciler>(*cluster_, *this, *coordinators_, clock_, *queue_,

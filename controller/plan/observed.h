@@ -63,7 +63,8 @@ enum class Stop : std::uint8_t { kNo, kOrderly, kNow };
 
 // What the cluster and its operator allow.
 struct Limits {
-  int cores = 1;  // to share out among the job's pods; 0: each uses what its container may
+  int cores = 1;     // to share out among the job's pods; 0: each uses what its container may
+  int free_mib = 0;  // of the machine's memory, where all pods run on it, before the first; 0: not known
   std::vector<std::string> worker_program;  // the runtime's own worker: command and first arguments
   std::string base_folder;                  // relative paths of commands start here; empty: left as they are
   int first_batch = 4;                      // pods created at first; each later batch may double their number

@@ -41,6 +41,11 @@ int threads_of(const Observed& observed, const api::Container* container) {
   return std::max(1, static_cast<int>(observed.limits.cores / pods));
 }
 
+// Each of these takes as much memory as the others.
+bool trains(Role role) {
+  return role == Role::kChief || role == Role::kWorker;
+}
+
 // Of those of the job that compute: the chief, workers, then evaluators.
 std::optional<int> computing_number(const api::TrainingJob& job, const Slot& slot) {
   const auto replicas = [](const std::optional<api::ReplicaSpec>& replica) {
@@ -124,6 +129,11 @@ cluster::PodSpec pod_spec(const Observed& observed, const Slot& slot) {
   spec.env["PACELINE_ATTEMPT"] = std::to_string(job.status.restarts.attempt);
   spec.env["PACELINE_INCARNATION"] = std::to_string(spec.attempt);
   if (spec.threads > 0) spec.env["PACELINE_THREADS"] = std::to_string(spec.threads);
+  if (observed.limits.free_mib > 0 && trains(slot.role)) {
+    spec.env["PACELINE_HOST_FREE_MIB"] = std::to_string(observed.limits.free_mib);
+    spec.env["PACELINE_HOST_MEMBERS"] = std::to_string(
+        std::ranges::count_if(desired_slots(job), [](const Slot& each) { return trains(each.role); }));
+  }
   if (!job.spec.training) spec.env.merge(launch_env(job, slot));
   if (container != nullptr) {
     for (const api::EnvVar& variable : container->env) spec.env.emplace(variable.name, variable.value);

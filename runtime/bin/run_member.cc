@@ -110,7 +110,9 @@ trainer::Outcome take_part(const member::Environment& environment, member::Membe
   trainer::OpenWorkload workload = [&](const v1::TrainingSpec& spec) -> absl::StatusOr<trainer::Workload> {
     PL_ASSIGN_OR_RETURN(OpenedDevice opened, open_device(environment, threads, logger));
     evidence.watch(opened);
-    return trainer::make_open_workload(registry, std::move(opened.compute), threads)(spec);
+    const trainer::Host host{threads, environment.role != Role::kEvaluator, environment.host_free_mib,
+                             environment.host_members};
+    return trainer::make_open_workload(registry, std::move(opened.compute), host)(spec);
   };
   if (environment.role == Role::kEvaluator) {
     return trainer::EvaluatorMember({membership, clock, logger, stop, std::move(workload)}).run();

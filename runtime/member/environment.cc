@@ -136,6 +136,9 @@ absl::StatusOr<Environment> parse_environment(const std::map<std::string, std::s
   result.token = parser.text("PACELINE_TOKEN", "the job's token");
   result.address = parser.address("PACELINE_ADDRESS", result.address);
   result.threads = parser.integer("PACELINE_THREADS", 0, kMaxThreads, 0);
+  result.host_free_mib =
+      parser.integer("PACELINE_HOST_FREE_MIB", 0, std::numeric_limits<int>::max(), result.host_free_mib);
+  result.host_members = parser.integer("PACELINE_HOST_MEMBERS", 1, kMaxSlot + 1, result.host_members);
   result.device = parser.parsed("PACELINE_DEVICE", parse_device_choice);
   result.cuda_graphs = parser.parsed("PACELINE_CUDA_GRAPHS", parse_cuda_graphs);
   constexpr LogLevel kLevels[] = {LogLevel::kDebug, LogLevel::kInfo, LogLevel::kWarning, LogLevel::kError};

@@ -25,7 +25,9 @@ struct Environment {
   int incarnation = 0;  // PACELINE_INCARNATION: rises with every pod in this place; 0 when not set
   std::string token;    // PACELINE_TOKEN; never logged
   int threads = 0;      // PACELINE_THREADS; 0 when not set: all processors
-  DeviceChoice device;  // PACELINE_DEVICE: auto (when not set), cpu, cuda (by the slot), cuda:0 ... cuda:63
+  int host_free_mib = 0;  // PACELINE_HOST_FREE_MIB: of this machine's memory, before the job; 0: not known
+  int host_members = 1;   // PACELINE_HOST_MEMBERS: of the job that train on this machine
+  DeviceChoice device;    // PACELINE_DEVICE: auto (when not set), cpu, cuda (by the slot), cuda:0 ... cuda:63
   bool cuda_graphs = true;               // PACELINE_CUDA_GRAPHS: on (when not set), off
   std::string address = "127.0.0.1";     // PACELINE_ADDRESS: the IP of its data links over TCP
   LogLevel log_level = LogLevel::kInfo;  // PACELINE_LOG_LEVEL: debug, info, warning, error

@@ -218,7 +218,7 @@ class Training final : public VirtualTraining {
 absl::StatusOr<std::unique_ptr<VirtualTraining>> VirtualTraining::open(const v1::TrainingSpec& spec) {
   Job job;
   job.spec = spec;
-  const auto open = trainer::make_open_workload({}, {tensor::make_cpu_device({.threads = 1})}, 1);
+  const auto open = trainer::make_open_workload({}, {tensor::make_cpu_device({.threads = 1})}, {});
   PL_ASSIGN_OR_RETURN(job.workload, open(spec));
   const data::Datasets& data = job.workload.data;
   if (data.test == nullptr) {

@@ -1,6 +1,7 @@
 #include "runtime/trainer/memory_budget.h"
 
 #include <algorithm>
+#include <limits>
 #include <vector>
 
 #include "base/status.h"
@@ -118,14 +119,34 @@ absl::Status check_room(const LastingMemory& needs, const FoundRoom& found) {
               "; ", listed(advice, " or ")));
 }
 
-absl::Status check_host_room(const LastingMemory& needs, std::optional<std::uint64_t> free) {
+absl::Status check_host_room(const LastingMemory& needs, const HostRoom& room) {
+  constexpr std::uint64_t kNoBound = std::numeric_limits<std::uint64_t>::max();
+  const std::uint64_t machine = room.machine.value_or(kNoBound);
+  const std::uint64_t limit = room.address_space.value_or(kNoBound);
+  const std::uint64_t share = room.members > 1 && room.at_begin.has_value()
+                                  ? *room.at_begin / static_cast<std::uint64_t>(room.members)
+                                  : kNoBound;
+  const std::uint64_t free = std::min({machine, limit, share});
   const std::size_t total = needs.total();
-  if (!free.has_value() || total <= *free) return absl::OkStatus();
-  std::vector<std::string> advice = {str_cat("take ", more_memory(false)), "a smaller model"};
-  if (needs.state > 0 && total - needs.state <= *free) advice.push_back(less_state(needs));
-  return absl::ResourceExhaustedError(str_cat(what_needs(needs, "this machine's memory"),
-                                              tensor::free_mebibytes(*free), " MiB are free; ",
-                                              listed(advice, " or ")));
+  if (total <= free) return absl::OkStatus();
+
+  std::vector<std::string> advice;
+  const char* const higher = total > limit ? "a higher limit (ulimit -v)" : "";
+  if (total > std::min(machine, share)) {
+    advice.push_back(str_cat(more_memory(false), total > limit ? " and " : "", higher));
+    if (total <= std::min(machine, limit)) advice.emplace_back("fewer members on this machine");
+  } else {
+    advice.emplace_back(higher);
+  }
+  advice.emplace_back("a smaller model");
+  if (needs.state > 0 && total - needs.state <= free) advice.push_back(less_state(needs));
+  return absl::ResourceExhaustedError(str_cat(
+      what_needs(needs, limit == free ? "this process's address space" : "this machine's memory"),
+      tensor::free_mebibytes(free),
+      limit == free     ? " MiB are left of its limit (ulimit -v)"
+      : machine == free ? " MiB are free"
+                        : str_cat(" MiB are free for each of the ", room.members, " members on this machine"),
+      "; take ", listed(advice, " or ")));
 }
 
 }  // namespace paceline::trainer

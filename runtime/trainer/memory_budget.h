@@ -45,8 +45,17 @@ struct FoundRoom {
 // and was free at the begin, the members that share it, and what helps.
 absl::Status check_room(const LastingMemory& needs, const FoundRoom& found);
 
-// The same check for this machine's memory, of which `free` bytes are left; without a value it passes.
-absl::Status check_host_room(const LastingMemory& needs, std::optional<std::uint64_t> free);
+// Bounds of this machine's memory for a member, in bytes; one without a value is not known, or is none.
+struct HostRoom {
+  std::optional<std::uint64_t> machine = std::nullopt;        // free now
+  std::optional<std::uint64_t> address_space = std::nullopt;  // left of the process's limit (ulimit -v)
+  // Free before the first member of the job took anything here, and the members that take as much each.
+  std::optional<std::uint64_t> at_begin = std::nullopt;
+  int members = 1;
+};
+
+// The same check for this machine's memory: the least of its bounds counts.
+absl::Status check_host_room(const LastingMemory& needs, const HostRoom& room);
 
 // Advice where nothing smaller fits. `gpu`: a GPU computes, else the processors do.
 const char* more_memory(bool gpu);

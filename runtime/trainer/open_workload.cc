@@ -87,14 +87,33 @@ absl::StatusOr<data::Datasets> open_data(const v1::TrainingSpec& spec, const Reg
   return data;
 }
 
-// Tells that the weights find room; of a device with memory of its own also what is free there.
-absl::Status add_room(const v1::TrainingSpec& spec, const Source& source, Workload& workload) {
+// Every member keeps this in its machine's memory, also where a device has a copy.
+LastingMemory kept_on_host(const v1::TrainingSpec& spec, std::size_t elements, bool trains) {
+  LastingMemory needs = lasting_memory(spec, elements,
+                                       !trains                       ? Holding::kReads
+                                       : spec.has_parameter_server() ? Holding::kCopies
+                                                                     : Holding::kTrains);
+  needs.half_weights = 0;  // the programs'
+  return needs;
+}
+
+absl::Status check_host(const LastingMemory& needs, const Host& host) {
+  HostRoom room{.machine = free_memory(), .address_space = free_address_space(), .members = host.members};
+  if (host.free_mib_at_begin > 0) room.at_begin = std::uint64_t(host.free_mib_at_begin) << 20;
+  return check_host_room(needs, room);
+}
+
+// Tells that what lasts finds room; of a device with memory of its own also what is free there.
+absl::Status add_room(const v1::TrainingSpec& spec, const Source& source, const Host& host,
+                      Workload& workload) {
   PL_ASSIGN_OR_RETURN(const std::optional<tensor::MemoryRoom> room, source.device->room());
   tensor::GraphBuilder graph;
   PL_RETURN_IF_ERROR(source.model->build(graph, source.shape));
   PL_ASSIGN_OR_RETURN(const tensor::ParameterLayout layout, tensor::lay_out_parameters(graph));
-  const LastingMemory weights = lasting_memory(spec, layout.elements, Holding::kReads);
-  if (!room.has_value()) return check_host_room(weights, free_memory());
+  workload.check_host = [needs = kept_on_host(spec, layout.elements, host.trains), host] {
+    return check_host(needs, host);
+  };
+  if (!room.has_value()) return workload.check_host();
   workload.room_at_begin = *room;
   workload.room = [device = source.device]() -> absl::StatusOr<tensor::MemoryRoom> {
     PL_RETURN_IF_ERROR(device->enter());
@@ -102,16 +121,18 @@ absl::Status add_room(const v1::TrainingSpec& spec, const Source& source, Worklo
     return now.value_or(tensor::MemoryRoom());
   };
   workload.weight_bytes = layout.elements * sizeof(float);
-  return check_room(weights, {.now = *room, .free_at_begin = room->free_bytes});
+  const LastingMemory weights = lasting_memory(spec, layout.elements, Holding::kReads);
+  PL_RETURN_IF_ERROR(check_room(weights, {.now = *room, .free_at_begin = room->free_bytes}));
+  return workload.check_host();
 }
 
 }  // namespace
 
-OpenWorkload make_open_workload(Registry registry, Compute compute, int threads) {
+OpenWorkload make_open_workload(Registry registry, Compute compute, const Host& host) {
   return [registry = std::move(registry), compute = std::move(compute),
-          threads](const v1::TrainingSpec& spec) -> absl::StatusOr<Workload> {
+          host](const v1::TrainingSpec& spec) -> absl::StatusOr<Workload> {
     Workload workload;
-    PL_ASSIGN_OR_RETURN(workload.data, open_data(spec, registry, threads));
+    PL_ASSIGN_OR_RETURN(workload.data, open_data(spec, registry, host.threads));
     auto source = std::make_shared<Source>();
     PL_ASSIGN_OR_RETURN(source->model, model::make_model(spec.model(), registry.models));
     source->shape = shape_of(workload.data);
@@ -119,7 +140,7 @@ OpenWorkload make_open_workload(Registry registry, Compute compute, int threads)
       PL_ASSIGN_OR_RETURN(workload.sparse,
                           model::WideAndDeep(spec.model().wide_and_deep()).shape(source->shape));
     }
-    source->threads = threads;
+    source->threads = host.threads;
     source->device = compute.device;
     PL_RETURN_IF_ERROR(source->device->enter());
     PL_ASSIGN_OR_RETURN(source->queue, source->device->open_queue());
@@ -133,7 +154,7 @@ OpenWorkload make_open_workload(Registry registry, Compute compute, int threads)
     workload.let_exchange_go = compute.let_exchange_go;
     workload.why_no_exchange = compute.why_no_exchange;
     workload.device_id = compute.device_id;
-    PL_RETURN_IF_ERROR(add_room(spec, *source, workload));
+    PL_RETURN_IF_ERROR(add_room(spec, *source, host, workload));
     if (compute.make_state == nullptr) return workload;
     workload.make_state = [source, make = compute.make_state](const v1::OptimizerSpec& spec,
                                                               const tensor::ParameterLayout& layout) {

@@ -25,9 +25,17 @@ struct Compute {
   std::string device_id = {};  // of a device that has memory of its own, and may be shared
 };
 
+// A member has this part of its machine.
+struct Host {
+  int threads = 1;            // that open the files and compute
+  bool trains = true;         // false: it reads the weights alone, as an evaluator does
+  int free_mib_at_begin = 0;  // before the first member of the job took any; 0: not known
+  int members = 1;            // that train on this machine, this one included
+};
+
 // Errors: those of open_datasets(), make_model() and compile(), the device's; INVALID_ARGUMENT where training
 // and held-out samples have different shapes; RESOURCE_EXHAUSTED where the device has no room for the
-// model's weights alone (memory_budget.h). `threads` open the files.
-OpenWorkload make_open_workload(Registry registry, Compute compute, int threads);
+// model's weights alone, or this machine none for what the member keeps (memory_budget.h).
+OpenWorkload make_open_workload(Registry registry, Compute compute, const Host& host);
 
 }  // namespace paceline::trainer

@@ -104,10 +104,7 @@ absl::Status Trainer::open_workload() {
 }
 
 absl::Status Trainer::make_replica(const tensor::Program& program) {
-  LastingMemory needs =
-      lasting_memory(spec_, program.parameters().elements, servers_ ? Holding::kCopies : Holding::kTrains);
-  needs.half_weights = 0;  // the device's
-  PL_RETURN_IF_ERROR(check_host_room(needs, free_memory()));
+  if (workload_.check_host != nullptr) PL_RETURN_IF_ERROR(workload_.check_host());
   PL_ASSIGN_OR_RETURN(replica_, Replica::create(spec_, program, parts_.fabric.arena()));
   return absl::OkStatus();
 }

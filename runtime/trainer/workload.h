@@ -44,6 +44,9 @@ struct Workload {
   exchange::OpenDeviceExchange open_exchange = nullptr;
   std::function<void()> let_exchange_go = nullptr;  // what that keeps for the next view; may be null
   std::string why_no_exchange = {};
+  // RESOURCE_EXHAUSTED where what a member keeps finds no room in this machine's memory (memory_budget.h).
+  // Null: nobody looks.
+  std::function<absl::Status()> check_host = nullptr;
   // Where programs have memory of their own: how it is now, how it was before anything was taken of it, and
   // whose it is ("GPU-4b1d..."), the same for all members on that device. Null and empty: it is the host's.
   std::function<absl::StatusOr<tensor::MemoryRoom>()> room = nullptr;

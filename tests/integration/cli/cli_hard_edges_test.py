@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import pty
+import re
 import resource
 import select
 import shutil
@@ -125,6 +126,34 @@ class HardEdges(CliCase):
         servers = job(steps=20).replace("{allReduce: {transport: Auto}}", "{type: ParameterServer}").replace("worker:", "ps: {replicas: 2}\n    worker:")
         for text in (job(steps=20), servers):
             self.ends(0, "run", self.write(text), preexec_fn=limited(resource.RLIMIT_AS, 4 << 30))
+
+    def fails_for_memory(self, text, **limits):
+        """The error of a run whose members find no room before they make any weights."""
+        result = self.ends(1, "run", self.write(text), "--name", "large", **limits)
+        status = self.status("large")
+        self.assertEqual((status["phase"], status["reason"], status["step"]), ("Failed", "MemberFailed", 0))
+        need, free = map(int, re.search(r"they need (\d+) MiB .* and (\d+) MiB are ", status["message"]).groups())
+        self.assertLess(free, need)
+        self.assertNotIn("GPU", status["message"])
+        return need, status["message"].splitlines()[0], result.stderr
+
+    @unittest.skipIf(SANITIZED, "sanitizers need the address space")
+    def test_a_model_beyond_the_address_space_is_refused_before_it_is_made(self):
+        for members in (1, 2):
+            with self.subTest(members=members):
+                text = job(members=members, momentum=0).replace("[32]", "[20000, 20000]")
+                need, message, errors = self.fails_for_memory(text, preexec_fn=limited(resource.RLIMIT_AS, 2 << 30))
+                self.assertEqual(need, 2 * 1532, "of 401.5 million weights and their gradient")
+                self.assertIn("ulimit -v", message)
+                self.assertIn(message, errors)
+                self.paceline("delete", "large")
+
+    def test_a_model_beyond_the_machines_memory_is_refused_before_it_is_made(self):
+        memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        width = int((memory / 2) ** 0.5)
+        need, message, _ = self.fails_for_memory(job(members=2, momentum=0).replace("[32]", f"[{width}, {width}]"))
+        self.assertGreater(need << 20, 3 * memory, "weights and gradient of twice the memory each")
+        self.assertNotIn("ulimit", message)
 
     def test_too_few_descriptors_are_named(self):
         result = self.ends(4, "run", self.write(job()), preexec_fn=limited(resource.RLIMIT_NOFILE, 20))

@@ -121,7 +121,7 @@ inline void run_worker(const Coordinator& coordinator, int index, MemberResult& 
   options.on_hash = [&](Step step, std::uint64_t hash) { result.hashes[step] = hash; };
   const Logger logger = Logger::none();
   trainer::Trainer trainer({**membership, **fabric, clock, logger, stop,
-                            trainer::make_open_workload({}, {tensor::make_cpu_device({1})}, 1)},
+                            trainer::make_open_workload({}, {tensor::make_cpu_device({1})}, {})},
                            options);
   result.outcome = trainer.run();
 }

@@ -22,5 +22,11 @@ TEST(MachineLoadTest, FreeMemoryIsWhatTheKernelReckonsAndSwap) {
   EXPECT_GT(free_memory().value_or(0), 0u);
 }
 
+TEST(MachineLoadTest, FreeAddressSpaceIsTheLimitWithoutWhatIsMapped) {
+  EXPECT_EQ(free_address_space(10000, "2 1 1 1 0 1 0\n", 4096), 10000u - 8192u);
+  EXPECT_EQ(free_address_space(8000, "2 1 1 1 0 1 0\n", 4096), 0u) << "the limit came later";
+  EXPECT_EQ(free_address_space(8000, "", 4096), std::nullopt);
+}
+
 }  // namespace
 }  // namespace paceline

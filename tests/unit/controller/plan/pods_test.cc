@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/text.h"
 #include "tests/unit/controller/plan/world.h"
 
 namespace paceline::plan {
@@ -73,6 +74,25 @@ TEST(PodsTest, Threads) {
     EXPECT_EQ(pod_spec(world, desired_slots(world.job)[0]).threads, c.threads)
         << c.cores << " cores, limit " << c.limit << ", request " << c.request;
   }
+}
+
+TEST(PodsTest, MembersThatTrainAreToldWhatTheyShareOfOneMachinesMemory) {
+  Observed world = make_world(1, 2);
+  world.job.spec.replica_specs.ps = api::ReplicaSpec{1, {}, {}};
+  world.job.spec.replica_specs.evaluator = api::ReplicaSpec{1, {}, {}};
+  const auto told = [&] {
+    std::vector<std::string> members;
+    for (const Slot& slot : desired_slots(world.job)) {
+      const cluster::PodSpec spec = pod_spec(world, slot);
+      const auto free = spec.env.find("PACELINE_HOST_FREE_MIB");
+      members.push_back(
+          free == spec.env.end() ? "" : str_cat(free->second, "/", spec.env.at("PACELINE_HOST_MEMBERS")));
+    }
+    return members;
+  };
+  EXPECT_THAT(told(), ElementsAre("", "", "", "", "")) << "on a cluster nobody knows";
+  world.limits.free_mib = 8000;
+  EXPECT_THAT(told(), ElementsAre("8000/3", "8000/3", "8000/3", "", ""));
 }
 
 TEST(PodsTest, EveryPodHasTheJobsPriorityClass) {

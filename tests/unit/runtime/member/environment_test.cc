@@ -24,6 +24,8 @@ TEST(EnvironmentTest, EverythingIsRead) {
   variables["PACELINE_START"] = "3";
   variables["PACELINE_SLOT"] = "5";
   variables["PACELINE_THREADS"] = "8";
+  variables["PACELINE_HOST_FREE_MIB"] = "8000";
+  variables["PACELINE_HOST_MEMBERS"] = "3";
   variables["PACELINE_DEVICE"] = "cuda:3";
   variables["PACELINE_CUDA_GRAPHS"] = "off";
   variables["PACELINE_ADDRESS"] = "fd00::7";
@@ -39,6 +41,8 @@ TEST(EnvironmentTest, EverythingIsRead) {
   EXPECT_EQ(environment->pod, "digits-worker-2-1");
   EXPECT_EQ(environment->token, "secret-of-the-job");
   EXPECT_EQ(environment->threads, 8);
+  EXPECT_EQ(environment->host_free_mib, 8000);
+  EXPECT_EQ(environment->host_members, 3);
   EXPECT_EQ(environment->device.kind, DeviceChoice::Kind::kCuda);
   EXPECT_EQ(environment->device.ordinal, 3);
   EXPECT_FALSE(environment->cuda_graphs);
@@ -87,6 +91,8 @@ TEST(EnvironmentTest, OptionalVariablesHaveDefaults) {
   ASSERT_TRUE(environment.ok());
   EXPECT_EQ(environment->start, 1);
   EXPECT_EQ(environment->threads, 0);
+  EXPECT_EQ(environment->host_free_mib, 0);
+  EXPECT_EQ(environment->host_members, 1);
   EXPECT_EQ(environment->address, "127.0.0.1");
   EXPECT_EQ(environment->log_level, LogLevel::kInfo);
 }
@@ -113,6 +119,7 @@ TEST(EnvironmentTest, EachVariableThatIsWrongIsNamed) {
       {"PACELINE_START", "0", "1 to"},
       {"PACELINE_TOKEN", nullptr, "token"},
       {"PACELINE_THREADS", "many", "whole number"},
+      {"PACELINE_HOST_MEMBERS", "0", "whole number"},
       {"PACELINE_DEVICE", "gpu", "auto, cpu, cuda"},
       {"PACELINE_DEVICE", "cuda:", "\"cuda:\""},
       {"PACELINE_DEVICE", "cuda:64", "0 to 63"},

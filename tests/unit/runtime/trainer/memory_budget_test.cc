@@ -3,11 +3,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <string>
+
+#include "base/text.h"
 
 namespace paceline::trainer {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -99,17 +103,57 @@ TEST(MemoryBudget, SmallerBatchIsAdvisedForAnEvaluationOfSeveralSamples) {
 TEST(MemoryBudget, WithoutAGpuTheMachinesMemoryIsTold) {
   const LastingMemory needs{
       .weights = 100 * kMiB, .gradient = 100 * kMiB, .state = 200 * kMiB, .optimizer = "Adam"};
-  EXPECT_TRUE(check_host_room(needs, 400 * kMiB).ok());
-  EXPECT_TRUE(check_host_room(needs, std::nullopt).ok()) << "nobody knows";
-  const absl::Status none = check_host_room(needs, 250 * kMiB);
-  EXPECT_TRUE(absl::IsResourceExhausted(none));
+  const absl::Status none = check_host_room(needs, {.machine = 250 * kMiB});
   EXPECT_EQ(none.message(),
             "weights, gradient and optimizer state find no room in this machine's memory (out of memory): "
             "they need 400 MiB (100 MiB for weights, 100 MiB for the gradient, 200 MiB for Adam's state), "
             "and 250 MiB are free; take a machine with more memory, a smaller model or an optimizer with "
             "less state (SGD without momentum keeps none: 200 MiB)");
-  EXPECT_THAT(std::string(check_host_room(needs, 199 * kMiB).message()), Not(HasSubstr("SGD")));
   EXPECT_THAT(std::string(evaluation_room(none, 1, false, false).message()), Not(HasSubstr("GPU")));
+}
+
+TEST(MemoryBudget, TheLeastBoundOfTheHostCounts) {
+  const LastingMemory needs{
+      .weights = 100 * kMiB, .gradient = 100 * kMiB, .state = 200 * kMiB, .optimizer = "Adam"};
+  struct Case {
+    const char* what;
+    HostRoom room;
+    std::optional<std::size_t> free = std::nullopt;  // MiB that are told; without a value there is room
+  };
+  for (const Case& c : {
+           Case{"nobody knows", {}},
+           Case{"just enough", {.machine = 400 * kMiB, .address_space = 400 * kMiB}},
+           Case{"the machine is short", {.machine = 399 * kMiB, .address_space = 500 * kMiB}, 399},
+           Case{"the limit is short", {.machine = 500 * kMiB, .address_space = 399 * kMiB}, 399},
+           Case{"both are short", {.machine = 300 * kMiB, .address_space = 200 * kMiB}, 200},
+           Case{"two share enough", {.machine = 400 * kMiB, .at_begin = 800 * kMiB, .members = 2}},
+           Case{"two share less", {.machine = 790 * kMiB, .at_begin = 790 * kMiB, .members = 2}, 395},
+           Case{"a member alone shares nothing", {.machine = 400 * kMiB, .at_begin = 10 * kMiB}},
+           Case{"what was free at the begin is not known", {.machine = 400 * kMiB, .members = 4}},
+       }) {
+    const absl::Status status = check_host_room(needs, c.room);
+    EXPECT_EQ(status.ok(), !c.free.has_value()) << c.what;
+    if (!c.free.has_value()) continue;
+    EXPECT_TRUE(absl::IsResourceExhausted(status)) << c.what;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(str_cat("and ", *c.free, " MiB are "))) << c.what;
+  }
+}
+
+TEST(MemoryBudget, AdviceForTheHostIsWhatHelps) {
+  const LastingMemory needs{
+      .weights = 100 * kMiB, .gradient = 100 * kMiB, .state = 200 * kMiB, .optimizer = "Adam"};
+  const auto advice = [&](const HostRoom& room) {
+    return std::string(check_host_room(needs, room).message());
+  };
+  const std::string limit = advice({.machine = 400 * kMiB, .address_space = 200 * kMiB});
+  EXPECT_THAT(limit, AllOf(HasSubstr("ulimit -v"), HasSubstr("SGD"), Not(HasSubstr("members"))));
+  EXPECT_THAT(limit, Not(HasSubstr("more memory")));
+  EXPECT_THAT(advice({.machine = 399 * kMiB, .address_space = 200 * kMiB}), HasSubstr("and a higher"));
+  EXPECT_THAT(advice({.machine = 199 * kMiB}), Not(HasSubstr("SGD")));
+  const HostRoom shared{.machine = 700 * kMiB, .at_begin = 700 * kMiB, .members = 2};
+  EXPECT_THAT(advice(shared), AllOf(HasSubstr("fewer members"), HasSubstr("SGD"), Not(HasSubstr("ulimit"))));
+  const HostRoom none{.machine = 300 * kMiB, .at_begin = 300 * kMiB, .members = 2};
+  EXPECT_THAT(advice(none), Not(HasSubstr("fewer members"))) << "one alone finds no room either";
 }
 
 // What would not be enough is no advice.

@@ -48,7 +48,7 @@ absl::StatusOr<Workload> open(const data::Datasets& sets, double test_fraction =
   spec.mutable_data()->set_format(v1::DataSpec::CUSTOM);
   spec.mutable_data()->mutable_custom()->set_name("own");
   spec.mutable_data()->set_test_fraction(test_fraction);
-  return make_open_workload(std::move(registry), {tensor::make_cpu_device({})}, 1)(spec);
+  return make_open_workload(std::move(registry), {tensor::make_cpu_device({})}, {})(spec);
 }
 
 TEST(OpenWorkload, AClickThatCanNotBeMeantIsAnErrorOfItsSample) {
