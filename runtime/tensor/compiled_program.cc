@@ -128,6 +128,12 @@ absl::StatusOr<MemoryUse> CompiledProgram::memory() const {
                    .total = room.has_value() ? room->total_bytes : 0};
 }
 
+absl::StatusOr<std::size_t> CompiledProgram::bytes() const {
+  PL_RETURN_IF_ERROR(device_.enter());
+  PL_ASSIGN_OR_RETURN(const auto made, make_executable(options_.max_rows));
+  return areas_.bytes() + made->arena_bytes() + made->shared_bytes();
+}
+
 absl::StatusOr<Executable*> CompiledProgram::executable(std::int64_t rows) {
   ++uses_;
   for (Entry& entry : entries_) {
@@ -140,6 +146,7 @@ absl::StatusOr<Executable*> CompiledProgram::executable(std::int64_t rows) {
   PL_ASSIGN_OR_RETURN(auto made, make_executable(rows));
   PL_RETURN_IF_ERROR(take_cache(made->cache_bytes()));
   PL_RETURN_IF_ERROR(check_room(rows, made->arena_bytes()));
+  PL_RETURN_IF_ERROR(made->allocate());
   PL_RETURN_IF_ERROR(grow_arena(made->arena_bytes()));
   made->bind(arena_->data(), external_);
   if (entries_.size() == kMaxExecutables) {

@@ -26,6 +26,8 @@ class CompiledProgram final : public Program {
 
   // Once, first. The errors of compile().
   absl::Status prepare();
+  // program_bytes().
+  absl::StatusOr<std::size_t> bytes() const;
 
   const ParameterLayout& parameters() const override { return layout_; }
   std::int64_t max_rows() const override { return options_.max_rows; }

@@ -8,8 +8,10 @@
 
 namespace paceline::tensor {
 
-absl::StatusOr<std::unique_ptr<Program>> compile(const GraphBuilder& graph, Device& device,
-                                                 const CompileOptions& options) {
+namespace {
+
+absl::StatusOr<std::unique_ptr<CompiledProgram>> make_program(const GraphBuilder& graph, Device& device,
+                                                              const CompileOptions& options) {
   if (options.max_rows < 1)
     return absl::InvalidArgumentError(str_cat("max_rows is ", options.max_rows, ", must be at least 1"));
   PL_ASSIGN_OR_RETURN(auto layout, lay_out_parameters(graph));
@@ -19,9 +21,22 @@ absl::StatusOr<std::unique_ptr<Program>> compile(const GraphBuilder& graph, Devi
   if (options.max_rows > 1 && has_cache(graph))
     return absl::InvalidArgumentError(
         str_cat("max_rows is ", options.max_rows, ", and a key/value cache is of one sample"));
-  auto program = std::make_unique<CompiledProgram>(graph, std::move(layout), device, options);
+  return std::make_unique<CompiledProgram>(graph, std::move(layout), device, options);
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Program>> compile(const GraphBuilder& graph, Device& device,
+                                                 const CompileOptions& options) {
+  PL_ASSIGN_OR_RETURN(auto program, make_program(graph, device, options));
   PL_RETURN_IF_ERROR(program->prepare());
   return program;
+}
+
+absl::StatusOr<std::size_t> program_bytes(const GraphBuilder& graph, Device& device,
+                                          const CompileOptions& options) {
+  PL_ASSIGN_OR_RETURN(const auto program, make_program(graph, device, options));
+  return program->bytes();
 }
 
 }  // namespace paceline::tensor

@@ -58,4 +58,9 @@ struct CompileOptions {
 absl::StatusOr<std::unique_ptr<Program>> compile(const GraphBuilder& graph, Device& device,
                                                  const CompileOptions& options);
 
+// Bytes of the host's memory that such a program takes when it is compiled, beside the vectors that are bound
+// to it, without taking them. REQUIRES: the device's memory is the host's. Errors: compile()'s.
+absl::StatusOr<std::size_t> program_bytes(const GraphBuilder& graph, Device& device,
+                                          const CompileOptions& options);
+
 }  // namespace paceline::tensor

@@ -88,6 +88,10 @@ class Lowering {
   virtual absl::StatusOr<std::unique_ptr<Operator>> lower(const Operation& operation) = 0;
   // Of an arena tensor, once the operation that makes it was lowered.
   virtual std::size_t bytes(TensorId tensor) const = 0;
+  // The operators share so much of the host's memory beside the arena, once all are made; allocate() takes
+  // it, before one of them is bound. RESOURCE_EXHAUSTED.
+  virtual std::size_t shared_bytes() const { return 0; }
+  virtual absl::Status allocate() { return absl::OkStatus(); }
 };
 
 // 64-byte aligned, zeros at first. Of a device with a queue, the host can't follow the address.

@@ -23,6 +23,9 @@ class Executable {
 
   std::size_t arena_bytes() const { return arena_bytes_; }
   std::size_t cache_bytes() const { return cache_bytes_; }  // of the key/value cache; 0: it has none
+  // The operators' own memory: Lowering::shared_bytes() and allocate(), before the first bind().
+  std::size_t shared_bytes() const { return lowering_->shared_bytes(); }
+  absl::Status allocate() { return lowering_->allocate(); }
   // What was recorded is forgotten.
   void bind(std::byte* arena, const ExternalMemory& memory);
   // The forward pass is operations [0, forward_count()), the backward pass those behind it.

@@ -6,6 +6,9 @@
 #include <cstring>
 #include <memory>
 #include <new>
+#include <string_view>
+
+#include "absl/status/status.h"
 
 namespace paceline::tensor::cpu {
 
@@ -27,5 +30,9 @@ class AlignedBuffer {
   };
   std::unique_ptr<std::byte, Free> data_;
 };
+
+// The error where there is no memory for `bytes` of `what`: it says what is free of the memory,
+// or left of the process's address space.
+absl::Status no_memory(std::size_t bytes, std::string_view what);
 
 }  // namespace paceline::tensor::cpu

@@ -34,7 +34,7 @@ class CpuDevice final : public Device {
     try {
       return std::make_unique<CpuMemory>(bytes);
     } catch (const std::bad_alloc&) {
-      return absl::ResourceExhaustedError(str_cat("no memory for ", bytes, " bytes of tensors"));
+      return cpu::no_memory(bytes, "tensors");
     }
   }
   absl::StatusOr<std::unique_ptr<DeviceMemory>> allocate_staging(std::size_t bytes) override {

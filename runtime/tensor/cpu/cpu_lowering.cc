@@ -1,5 +1,6 @@
 #include "runtime/tensor/cpu/cpu_lowering.h"
 
+#include <new>
 #include <utility>
 
 #include "base/check.h"
@@ -40,6 +41,23 @@ std::size_t CpuLowering::bytes(TensorId id) const {
   const Tensor& t = tensor(id);
   return t.element_bytes == 4 ? layout(id).get_size()
                               : elements(id) * static_cast<std::size_t>(t.element_bytes);
+}
+
+std::size_t CpuLowering::shared_bytes() const {
+  std::size_t bytes = 0;
+  for (const Packed& p : packed_) bytes += p.packed->bytes();
+  return bytes;
+}
+
+absl::Status CpuLowering::allocate() {
+  for (const Packed& p : packed_) {
+    try {
+      p.packed->allocate();
+    } catch (const std::bad_alloc&) {
+      return no_memory(p.packed->bytes(), "a weight in the form that its product wants");
+    }
+  }
+  return absl::OkStatus();
 }
 
 std::shared_ptr<PackedWeight> CpuLowering::packed(TensorId weight, const Layout& plain, const Layout& form,

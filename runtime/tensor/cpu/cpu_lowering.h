@@ -33,6 +33,8 @@ class CpuLowering final : public Lowering {
   CpuLowering(const Schedule& schedule, Precision precision);
   absl::StatusOr<std::unique_ptr<Operator>> lower(const Operation& operation) override;
   std::size_t bytes(TensorId tensor) const override;
+  std::size_t shared_bytes() const override;
+  absl::Status allocate() override;
 
   // ---- for the operators' makers ----
   bool training() const { return schedule_.training; }

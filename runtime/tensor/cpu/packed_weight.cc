@@ -20,9 +20,20 @@ PackedWeight::PackedWeight(const DnnlContext& context, const Layout& plain, cons
   }
   Scratch scratch;
   change_ = LayoutChange(context, plain, form, scratch);
-  form_ = AlignedBuffer(form.get_size());
-  scratch_ = AlignedBuffer(scratch.bytes());
-  if (order_ != nullptr || rounded_) staged_ = AlignedBuffer(elements_ * sizeof(float));
+  form_bytes_ = form.get_size();
+  scratch_bytes_ = scratch.bytes();
+  if (order_ != nullptr || rounded_) staged_bytes_ = elements_ * sizeof(float);
+}
+
+std::size_t PackedWeight::bytes() const {
+  return form_bytes_ + staged_bytes_ + scratch_bytes_;
+}
+
+void PackedWeight::allocate() {
+  if (!copies_) return;
+  form_ = AlignedBuffer(form_bytes_);
+  scratch_ = AlignedBuffer(scratch_bytes_);
+  if (staged_bytes_ > 0) staged_ = AlignedBuffer(staged_bytes_);
 }
 
 void PackedWeight::bind(const void* weight) {

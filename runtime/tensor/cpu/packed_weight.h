@@ -16,6 +16,9 @@ class PackedWeight {
   // `order` (may be null): the columns are moved first. `rounded`: to bf16 values first, in fp32.
   PackedWeight(const DnnlContext& context, const Layout& plain, const Layout& form, ColumnOrder order,
                bool rounded);
+  std::size_t bytes() const;
+  // Takes them, before the first bind(). std::bad_alloc.
+  void allocate();
   void bind(const void* weight);
   // Valid after bind().
   void* data() const { return copies_ ? static_cast<void*>(form_.data()) : const_cast<float*>(weight_); }
@@ -29,6 +32,7 @@ class PackedWeight {
   const bool only_rounds_;  // into the form, and nothing else
   const float* weight_ = nullptr;
   std::uint64_t version_ = 0;
+  std::size_t form_bytes_ = 0, staged_bytes_ = 0, scratch_bytes_ = 0;
   AlignedBuffer form_;
   AlignedBuffer staged_;  // moved, rounded; row-major
   LayoutChange change_;

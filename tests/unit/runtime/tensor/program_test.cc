@@ -23,10 +23,12 @@ constexpr std::size_t kSmall = 1024;
 std::atomic<bool> counting{false};
 std::atomic<int> large_allocations{0};
 std::atomic<int> live{0};
+std::atomic<std::size_t> bytes{0};
 
 void* counted(std::size_t size, std::size_t alignment) {
   if (counting.load()) {
     if (size >= kSmall) ++large_allocations;
+    bytes += size;
     ++live;
   }
   void* memory = alignment > alignof(std::max_align_t)
@@ -329,6 +331,31 @@ TEST(Compile, RefusesWhatCannotBeTrained) {
   GraphBuilder broken;
   broken.relu(Value{5});
   EXPECT_THAT(error(broken, 1), HasSubstr("relu"));
+}
+
+TEST(Compile, BytesAreKnownBeforeTheyAreTaken) {
+  constexpr std::size_t kRest = std::size_t{1} << 20;  // of what is made beside tensors and weights
+  GraphBuilder wide;
+  wide.softmax_cross_entropy(wide.dense("output", wide.relu(wide.dense("fc", wide.input({900}), 1100)), 900));
+  const auto device = make_cpu_device({});
+  for (const Mode mode : {Mode::kInference, Mode::kTraining}) {
+    for (const std::int64_t rows : {1, 16, 1000}) {
+      const CompileOptions options{rows, Precision::kF32, mode};
+      const auto counted = [&](const auto& body) {
+        bytes = 0;
+        counting = true;
+        body();
+        counting = false;
+        return bytes.load();
+      };
+      absl::StatusOr<std::size_t> told;
+      EXPECT_LT(counted([&] { told = program_bytes(wide, *device, options); }), kRest);
+      ASSERT_TRUE(told.ok()) << told.status();
+      const std::size_t taken = counted([&] { EXPECT_TRUE(compile(wide, *device, options).ok()); });
+      EXPECT_GE(taken, *told) << rows << " rows";
+      EXPECT_LT(taken, *told + kRest) << rows << " rows";
+    }
+  }
 }
 
 TEST(Program, TellsAnObserverEveryOperation) {
