@@ -40,9 +40,10 @@ std::string mib(std::size_t bytes) {
 // The beginning of the error: the vectors that do not fit, the memory, and the bytes that they need.
 std::string what_needs(const LastingMemory& needs, const char* memory) {
   std::vector<std::string> names = {"weights"},
-                           amounts = {str_cat(
-                               mib(needs.weights), " for weights",
-                               needs.gradient > 0 ? "" : ", before any gradient and optimizer state")};
+                           amounts = {str_cat(mib(needs.weights), " for weights",
+                                              needs.gradient + needs.passes > 0
+                                                  ? ""
+                                                  : ", before any gradient and optimizer state")};
   if (needs.gradient > 0) {
     names.emplace_back("gradient");
     amounts.push_back(str_cat(mib(needs.gradient), " for the gradient"));
@@ -52,6 +53,10 @@ std::string what_needs(const LastingMemory& needs, const char* memory) {
     amounts.push_back(str_cat(mib(needs.state), " for ", needs.optimizer, "'s state"));
   }
   if (needs.half_weights > 0) amounts.push_back(str_cat(mib(needs.half_weights), " for weights as bf16"));
+  if (needs.passes > 0) {
+    names.emplace_back("passes");
+    amounts.push_back(str_cat(mib(needs.passes), " for passes"));
+  }
   return str_cat(listed(names, " and "), " find no room in ", memory, " (out of memory): they need ",
                  mib(needs.total()), " (", listed(amounts, ", "), "), and ");
 }
@@ -140,6 +145,9 @@ absl::Status check_host_room(const LastingMemory& needs, const HostRoom& room) {
   }
   advice.emplace_back("a smaller model");
   if (needs.state > 0 && total - needs.state <= free) advice.push_back(less_state(needs));
+  if (needs.least_passes < needs.passes && total - needs.passes + needs.least_passes <= free)
+    advice.push_back(str_cat("a smaller microBatchSize or evaluation.batchSize (passes of one sample take ",
+                             mib(needs.least_passes), ")"));
   return absl::ResourceExhaustedError(str_cat(
       what_needs(needs, limit == free ? "this process's address space" : "this machine's memory"),
       tensor::free_mebibytes(free),

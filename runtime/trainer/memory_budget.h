@@ -1,8 +1,8 @@
 #pragma once
 
 // A check that a training's lasting memory (weights, gradient, optimizer state) fits into the memory of its
-// device or of the host, and the error where it does not. Programs count the memory of their passes
-// themselves (tensor/program.h). Pure.
+// device or of the host, and the error where it does not. On a device of its own memory programs count that
+// of their passes themselves (tensor/program.h); on the host it is checked with the rest. Pure.
 
 #include <cstddef>
 #include <cstdint>
@@ -21,9 +21,11 @@ struct LastingMemory {
   std::size_t gradient = 0;
   std::size_t state = 0;         // of the optimizer
   std::size_t half_weights = 0;  // the bf16 copy of the weights
+  std::size_t passes = 0;        // of programs in the host's memory: activations, weights in other forms
+  std::size_t least_passes = 0;  // the same, of one sample at a time
   std::string optimizer = {};    // "AdamW"
 
-  std::size_t total() const { return weights + gradient + state + half_weights; }
+  std::size_t total() const { return weights + gradient + state + half_weights + passes; }
 };
 
 // A device holds weights alone (kReads: an evaluator), copies of the host's weights and gradient while the

@@ -9,7 +9,9 @@
 #include "runtime/model/wide_and_deep.h"
 #include "runtime/tensor/compiler.h"
 #include "runtime/tensor/schedule.h"
+#include "runtime/trainer/evaluator.h"
 #include "runtime/trainer/memory_budget.h"
+#include "runtime/trainer/plan.h"
 
 namespace paceline::trainer {
 
@@ -26,19 +28,24 @@ struct Source {
   int threads = 1;
 };
 
-absl::StatusOr<std::unique_ptr<tensor::Program>> compile_for(const Source& source, Purpose purpose,
-                                                             std::int64_t max_rows,
-                                                             const tensor::LeftRoom& leave) {
-  tensor::GraphBuilder graph;
-  PL_RETURN_IF_ERROR(source.model->build(graph, source.shape));
+tensor::CompileOptions options_of(const Source& source, Purpose purpose, std::int64_t max_rows) {
   tensor::CompileOptions options;
   options.max_rows = max_rows;
   options.precision = source.precision;
   options.recompute_activations = source.recompute_activations;
   options.threads = source.threads;
   options.queue = source.queue;
-  options.leave = leave;
   options.mode = purpose == Purpose::kTraining ? tensor::Mode::kTraining : tensor::Mode::kInference;
+  return options;
+}
+
+absl::StatusOr<std::unique_ptr<tensor::Program>> compile_for(const Source& source, Purpose purpose,
+                                                             std::int64_t max_rows,
+                                                             const tensor::LeftRoom& leave) {
+  tensor::GraphBuilder graph;
+  PL_RETURN_IF_ERROR(source.model->build(graph, source.shape));
+  tensor::CompileOptions options = options_of(source, purpose, max_rows);
+  options.leave = leave;
   return tensor::compile(graph, *source.device, options);
 }
 
@@ -103,6 +110,41 @@ absl::Status check_host(const LastingMemory& needs, const Host& host) {
   return check_host_room(needs, room);
 }
 
+// Samples of one pass of training, as far as they are known before there is a view; else as few as can be.
+std::int64_t rows_of_training(const v1::TrainingSpec& spec, const Host& host) {
+  if (host.free_mib_at_begin == 0 || spec.has_parameter_server()) return 1;
+  return std::max<std::int64_t>(1, pass_rows(spec, spec.global_batch_size() / host.members));
+}
+
+// Bytes of the programs that a member keeps at once in this machine's memory, for passes of so many samples;
+// `evaluated` 0: there is nothing to evaluate.
+absl::StatusOr<std::size_t> bytes_of_passes(const Source& source, const tensor::GraphBuilder& graph,
+                                            std::int64_t trained, std::int64_t evaluated) {
+  std::size_t bytes = 0;
+  for (const auto& [purpose, rows] :
+       {std::pair(Purpose::kTraining, trained), {Purpose::kEvaluation, evaluated}}) {
+    if (rows == 0) continue;
+    PL_ASSIGN_OR_RETURN(const std::size_t more,
+                        tensor::program_bytes(graph, *source.device, options_of(source, purpose, rows)));
+    bytes += more;
+  }
+  return bytes;
+}
+
+// The host's memory holds the programs, too, where the device has none of its own.
+absl::Status check_host_with_passes(const v1::TrainingSpec& spec, const Source& source,
+                                    const tensor::GraphBuilder& graph, const Host& host,
+                                    const Workload& workload, LastingMemory needs) {
+  const bool evaluates = workload.data.test != nullptr && workload.data.test->size() > 0;
+  const std::int64_t trained = host.trains ? rows_of_training(spec, host) : 0;
+  const std::int64_t evaluated = evaluates ? evaluation_rows(spec, workload) : 0;
+  PL_ASSIGN_OR_RETURN(needs.passes, bytes_of_passes(source, graph, trained, evaluated));
+  if (const absl::Status found = check_host(needs, host); found.ok()) return found;
+  PL_ASSIGN_OR_RETURN(needs.least_passes, bytes_of_passes(source, graph, std::min<std::int64_t>(trained, 1),
+                                                          std::min<std::int64_t>(evaluated, 1)));
+  return check_host(needs, host);
+}
+
 // Tells that what lasts finds room; of a device with memory of its own also what is free there.
 absl::Status add_room(const v1::TrainingSpec& spec, const Source& source, const Host& host,
                       Workload& workload) {
@@ -110,10 +152,9 @@ absl::Status add_room(const v1::TrainingSpec& spec, const Source& source, const 
   tensor::GraphBuilder graph;
   PL_RETURN_IF_ERROR(source.model->build(graph, source.shape));
   PL_ASSIGN_OR_RETURN(const tensor::ParameterLayout layout, tensor::lay_out_parameters(graph));
-  workload.check_host = [needs = kept_on_host(spec, layout.elements, host.trains), host] {
-    return check_host(needs, host);
-  };
-  if (!room.has_value()) return workload.check_host();
+  const LastingMemory needs = kept_on_host(spec, layout.elements, host.trains);
+  workload.check_host = [needs, host] { return check_host(needs, host); };
+  if (!room.has_value()) return check_host_with_passes(spec, source, graph, host, workload, needs);
   workload.room_at_begin = *room;
   workload.room = [device = source.device]() -> absl::StatusOr<tensor::MemoryRoom> {
     PL_RETURN_IF_ERROR(device->enter());

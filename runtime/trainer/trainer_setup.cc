@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "absl/strings/str_join.h"
-#include "base/machine_load.h"
 #include "base/pluralize.h"
+#include "base/program.h"
 #include "base/status.h"
 #include "runtime/checkpoint/checkpoint_store.h"
 #include "runtime/collective/fault.h"
@@ -105,8 +105,10 @@ absl::Status Trainer::open_workload() {
 
 absl::Status Trainer::make_replica(const tensor::Program& program) {
   if (workload_.check_host != nullptr) PL_RETURN_IF_ERROR(workload_.check_host());
-  PL_ASSIGN_OR_RETURN(replica_, Replica::create(spec_, program, parts_.fabric.arena()));
-  return absl::OkStatus();
+  return without_exceptions([&]() -> absl::Status {
+    PL_ASSIGN_OR_RETURN(replica_, Replica::create(spec_, program, parts_.fabric.arena()));
+    return absl::OkStatus();
+  });
 }
 
 absl::StatusOr<v1::View> Trainer::next_view(Duration limit) {

@@ -143,7 +143,7 @@ class HardEdges(CliCase):
             with self.subTest(members=members):
                 text = job(members=members, momentum=0).replace("[32]", "[20000, 20000]")
                 need, message, errors = self.fails_for_memory(text, preexec_fn=limited(resource.RLIMIT_AS, 2 << 30))
-                self.assertEqual(need, 2 * 1532, "of 401.5 million weights and their gradient")
+                self.assertGreaterEqual(need, 2 * 1532, "401.5 million weights and their gradient")
                 self.assertIn("ulimit -v", message)
                 self.assertIn(message, errors)
                 self.paceline("delete", "large")

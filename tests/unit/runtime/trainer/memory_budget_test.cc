@@ -156,6 +156,17 @@ TEST(MemoryBudget, AdviceForTheHostIsWhatHelps) {
   EXPECT_THAT(advice(none), Not(HasSubstr("fewer members"))) << "one alone finds no room either";
 }
 
+TEST(MemoryBudget, PassesOnProcessorsAreOfTheHostsNeeds) {
+  LastingMemory needs{.weights = 100 * kMiB, .gradient = 100 * kMiB, .passes = 200 * kMiB};
+  EXPECT_TRUE(check_host_room(needs, {.machine = 400 * kMiB}).ok());
+  const auto advice = [&](std::size_t least) {
+    needs.least_passes = least;
+    return std::string(check_host_room(needs, {.machine = 399 * kMiB}).message());
+  };
+  EXPECT_THAT(advice(199 * kMiB), HasSubstr("microBatchSize"));
+  EXPECT_THAT(advice(200 * kMiB), Not(HasSubstr("atchSize"))) << "the weights' copies are the same for one";
+}
+
 // What would not be enough is no advice.
 TEST(MemoryBudget, AdviceIsWhatHelps) {
   const LastingMemory needs{

@@ -42,13 +42,13 @@ class OwnClicks final : public data::Dataset {
 };
 
 absl::StatusOr<Workload> open(const data::Datasets& sets, double test_fraction = 0,
-                              v1::TrainingSpec spec = click_spec(10, 4, 1, 1)) {
+                              v1::TrainingSpec spec = click_spec(10, 4, 1, 1), const Host& host = {}) {
   Registry registry;
   registry.add_dataset("own", [sets](const auto&, std::uint64_t) { return sets; });
   spec.mutable_data()->set_format(v1::DataSpec::CUSTOM);
   spec.mutable_data()->mutable_custom()->set_name("own");
   spec.mutable_data()->set_test_fraction(test_fraction);
-  return make_open_workload(std::move(registry), {tensor::make_cpu_device({})}, {})(spec);
+  return make_open_workload(std::move(registry), {tensor::make_cpu_device({})}, host)(spec);
 }
 
 TEST(OpenWorkload, AClickThatCanNotBeMeantIsAnErrorOfItsSample) {
@@ -78,6 +78,20 @@ TEST(OpenWorkload, ModelKnowsTheFieldsOfBothSets) {
   EXPECT_THAT(open({few, many})->sparse->vocabularies, ElementsAre(6, 5, 9));
   EXPECT_THAT(open({few, silent})->sparse->vocabularies, ElementsAre());
   EXPECT_THAT(open({silent, many})->sparse->vocabularies, ElementsAre());
+}
+
+// 1.2 million weights: 9 MiB with the gradient.
+TEST(OpenWorkload, MembersOfOneMachineShareItsMemory) {
+  v1::TrainingSpec spec = click_spec(10, 4, 1, 1);
+  for (int i = 0; i < 2; ++i) spec.mutable_model()->mutable_wide_and_deep()->add_hidden(1100);
+  const data::Datasets clicks{std::make_shared<OwnClicks>(0, 0, std::vector<std::int64_t>{}), nullptr};
+  const auto code = [&](const Host& host) { return open(clicks, 0.5, spec, host).status().code(); };
+  constexpr int kMib = 80;
+  EXPECT_EQ(code({.free_mib_at_begin = kMib, .members = 2}), absl::StatusCode::kOk);
+  EXPECT_EQ(code({.free_mib_at_begin = kMib, .members = 10}), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(code({.members = 10}), absl::StatusCode::kOk) << "nobody knows what was free";
+  // 10 of 9 MiB: room for the weights' own alone, without what passes take.
+  EXPECT_EQ(code({.free_mib_at_begin = 100, .members = 10}), absl::StatusCode::kResourceExhausted);
 }
 
 class Count final : public tensor::OperationObserver {
