@@ -4,11 +4,12 @@ import math
 
 import spread
 
-# layers, heads, width of GPT-2's sizes; 50257 tokens, filled up to a multiple of 128 on both sides.
+# layers, heads, width of GPT-2's sizes, with the learning rates of Brown et al. 2020 (table 2.1); 50257 tokens, filled up to a multiple of 128 on both
+# sides.
 SIZES = {
-    "124m": dict(layers=12, heads=12, width=768, block=1024, vocabulary=50304),
-    "350m": dict(layers=24, heads=16, width=1024, block=1024, vocabulary=50304),
-    "tiny": dict(layers=1, heads=2, width=16, block=16, vocabulary=256),
+    "124m": dict(layers=12, heads=12, width=768, block=1024, vocabulary=50304, learningRate=0.0006),
+    "350m": dict(layers=24, heads=16, width=1024, block=1024, vocabulary=50304, learningRate=0.0003),
+    "tiny": dict(layers=1, heads=2, width=16, block=16, vocabulary=256, learningRate=0.0006),
 }
 # Of dense bf16 products by datasheet (FLOP/s); what large products reach of it, and what copies reach (bytes/s), by measurements of an H200: products
 # 80 % of the datasheet's rate, copies 90 % of the memory's.
@@ -18,7 +19,7 @@ GPUS = {
     "A100": dict(peak=312e12, products=250e12, copies=1.8e12),
 }
 TARGETS = {"compile": 1.0, "eager": 1.3, "mfu": 0.5, "loss": 0.005, "stallMs": 50, "startSeconds": 3}
-OPTIMIZER = dict(learningRate=0.0006, beta1=0.9, beta2=0.95, epsilon=1e-8, weightDecay=0.1, clipNorm=1.0)
+OPTIMIZER = dict(beta1=0.9, beta2=0.95, epsilon=1e-8, weightDecay=0.1, clipNorm=1.0)
 SEED = 1
 
 
@@ -40,18 +41,18 @@ def flops_per_token(size):
     return 6 * (parameters(size) - size["block"] * size["width"]) + 12 * size["layers"] * size["width"] * size["block"]
 
 
-def learning_rate(step, steps, warmup, final_fraction=0.1):
+def learning_rate(size, step, steps, warmup, final_fraction=0.1):
     """The rate of step `step`, from 0, with the schedule of job()."""
     if step < warmup:
-        return OPTIMIZER["learningRate"] * (step + 1) / warmup
+        return size["learningRate"] * (step + 1) / warmup
     last = steps - 1 - warmup
     t = (step - warmup) / last if last > 0 else 0
-    return OPTIMIZER["learningRate"] * (final_fraction + (1 - final_fraction) * 0.5 * (1 + math.cos(math.pi * t)))
+    return size["learningRate"] * (final_fraction + (1 - final_fraction) * 0.5 * (1 + math.cos(math.pi * t)))
 
 
 def job(size, tokens, batch, steps, precision="BF16", workers=1, micro=0, warmup=None, checkpoint_every=None, frozen=False):
     """A TrainingJob as text. `frozen`: weights that stay what they were made as (a rate that rounding takes away), to be handed to others."""
-    optimizer = ", ".join(f"{field}: {value!r}" for field, value in OPTIMIZER.items())
+    optimizer = ", ".join(f"{field}: {value!r}" for field, value in dict(OPTIMIZER, learningRate=size["learningRate"]).items())
     schedule = "" if warmup is None else f", schedule: {{type: Cosine, warmupSteps: {warmup}, finalFraction: 0.1}}"
     shape = f"layers: {size['layers']}, heads: {size['heads']}, width: {size['width']}"
     update = "{type: SGD, learningRate: 1e-30}" if frozen else f"{{type: AdamW, {optimizer}{schedule}}}"

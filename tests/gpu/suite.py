@@ -28,7 +28,7 @@ LEAST = 10   # seconds with which a tool is begun
 WORDS = 12   # lines, of a failure
 LIMIT = 600   # seconds, of all, unless --seconds says so
 SANITIZERS = 100   # of these, where compute-sanitizer is installed
-PARTS = ("kernels", "operators", "nccl", "jobs", "times", "training", "sanitizers")
+PARTS = ("kernels", "operators", "nccl", "jobs", "times", "generate", "training", "sanitizers")
 
 
 def rounds(text):
@@ -117,7 +117,7 @@ class Suite:
         self.options = options
         self.device = device
         self.stages = []
-        self.reports = {"kernels": None, "training": None}
+        self.reports = {"kernels": None, "generate": None, "training": None}
         self.begun = time.monotonic()
         self.environment = dict(os.environ, PYTHONPATH=str(options.root / "tests/support"), PYTHONDONTWRITEBYTECODE="1")
         folders = [options.libraries, os.environ.get("LD_LIBRARY_PATH"), *([] if options.emulated else library_folders(options.python))]
@@ -242,6 +242,24 @@ class Suite:
         self.reports["kernels"] = told
         self.stage("gpu_kernels", int(code == 0), int(code != 0), 0, time.monotonic() - begun)
 
+    def generate(self):
+        """Tokens per second of text by a GPT-2 of random weights; benchmarks/generate."""
+        begun = time.monotonic()
+        options = self.options
+        with tempfile.TemporaryDirectory() as folder:
+            report, libraries = pathlib.Path(folder) / "generate.json", pathlib.Path(folder)
+            kind, environment = ["--tokens", "256"], dict(self.environment, PACELINE_DEVICE="cuda")
+            if options.emulated:
+                kind = ["--size", "tiny", "--prompt", "2", "--tokens", "4"]
+                for name, variable in (("libcuda.so.1", "CUDA"), ("libcublasLt.so.13", "CUBLASLT"), ("libnvidia-ml.so.1", "NVML")):
+                    (libraries / name).symlink_to(environment[f"PACELINE_FAKE_{variable}"])
+                environment["LD_LIBRARY_PATH"] = f"{libraries}:{environment['LD_LIBRARY_PATH']}"
+            code, output = self.run([sys.executable, options.root / "benchmarks/generate", *kind, "--paceline", options.programs / "bin/paceline",
+                                     "--json", report], environment)
+            print(output, end="", flush=True)
+            self.reports["generate"] = json.loads(report.read_text()) if report.exists() else None
+            self.stage("generate", int(code == 0), int(code != 0), 0, time.monotonic() - begun)
+
     def training(self):
         """Whole trainings of GPT-2, beside PyTorch where it is; benchmarks/gpu_training."""
         begun = time.monotonic()
@@ -290,6 +308,8 @@ def main():
         suite.runs()
     if "times" in options.only:
         suite.kernels()
+    if "generate" in options.only:
+        suite.generate()
     if "training" in options.only:
         suite.training()
     if "sanitizers" in options.only:

@@ -52,7 +52,7 @@ class ReportTest(unittest.TestCase):
         self.assertIsNone(report.gpu_limits("emulated"))
 
     def test_schedule(self):
-        rates = [report.learning_rate(step, 200, 20) for step in range(200)]
+        rates = [report.learning_rate(report.SIZES["124m"], step, 200, 20) for step in range(200)]
         self.assertAlmostEqual(rates[0], 0.0006 / 20)
         self.assertAlmostEqual(rates[19], 0.0006)
         self.assertAlmostEqual(rates[20], 0.0006)
