@@ -54,38 +54,26 @@ std::int64_t Scorer::length_for(std::int64_t tokens) const {
   return std::min(length, spec_.block_size());
 }
 
-absl::StatusOr<std::unique_ptr<tensor::Program>> Scorer::compiled(const tensor::GraphBuilder& graph) {
-  PL_ASSIGN_OR_RETURN(auto program, tensor::compile(graph, *device_,
-                                                    {.max_rows = 1,
-                                                     .precision = precision_,
-                                                     .mode = tensor::Mode::kInference,
-                                                     .queue = queue_,
-                                                     .cache = cache_}));
-  if (queue_ == nullptr) {
-    program->bind(weights_, {});
-  } else {
-    PL_RETURN_IF_ERROR(
-        program->bind_on_device({reinterpret_cast<float*>(device_weights_->data()), nullptr, &version_}));
-  }
-  return program;
-}
-
 absl::Status Scorer::make_program(std::int64_t length) {
   if (length == length_) return absl::OkStatus();
   program_.reset();
-  length_ = 0;
+  length_ = kNone;
   tensor::GraphBuilder graph;
-  PL_RETURN_IF_ERROR(model::build_gpt_prefill(spec_, length, graph));
-  PL_ASSIGN_OR_RETURN(program_, compiled(graph));
+  PL_RETURN_IF_ERROR(length == kStep ? model::build_gpt_step(spec_, graph)
+                                     : model::build_gpt_prefill(spec_, length, graph));
+  PL_ASSIGN_OR_RETURN(program_, tensor::compile(graph, *device_,
+                                                {.max_rows = 1,
+                                                 .precision = precision_,
+                                                 .mode = tensor::Mode::kInference,
+                                                 .queue = queue_,
+                                                 .cache = cache_}));
+  if (queue_ == nullptr) {
+    program_->bind(weights_, {});
+  } else {
+    PL_RETURN_IF_ERROR(
+        program_->bind_on_device({reinterpret_cast<float*>(device_weights_->data()), nullptr, &version_}));
+  }
   length_ = length;
-  return absl::OkStatus();
-}
-
-absl::Status Scorer::make_step() {
-  if (step_ != nullptr) return absl::OkStatus();
-  tensor::GraphBuilder graph;
-  PL_RETURN_IF_ERROR(model::build_gpt_step(spec_, graph));
-  PL_ASSIGN_OR_RETURN(step_, compiled(graph));
   return absl::OkStatus();
 }
 
@@ -102,12 +90,12 @@ absl::StatusOr<std::span<const float>> Scorer::pass() {
 }
 
 absl::StatusOr<std::span<const float>> Scorer::step(std::size_t position) {
-  PL_RETURN_IF_ERROR(make_step());
-  const tensor::BatchMemory batch = step_->batch();
+  PL_RETURN_IF_ERROR(make_program(kStep));
+  const tensor::BatchMemory batch = program_->batch();
   batch.tokens[0] = window_[position];
   batch.labels[0] = static_cast<std::int32_t>(position);
-  PL_RETURN_IF_ERROR(step_->forward(1).status());
-  return step_->batch().scores;
+  PL_RETURN_IF_ERROR(program_->forward(1).status());
+  return program_->batch().scores;
 }
 
 absl::StatusOr<std::span<const float>> Scorer::steps() {

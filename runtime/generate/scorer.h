@@ -9,8 +9,8 @@
 // the last block.
 //
 // A pass is one of a few lengths, kShortest and its doubles up to the block, so that little text costs
-// little; the program of one length is kept at a time, because on processors each has weights of its own
-// form. The step's program has the weights as they lie. One thread.
+// little. One program is kept at a time, of a length or of the step, because on processors each has weights
+// of its own form. One thread.
 
 #include <cstdint>
 #include <memory>
@@ -54,6 +54,8 @@ class Scorer {
   std::int64_t length_for(std::int64_t tokens) const;
 
  private:
+  static constexpr std::int64_t kNone = -1, kStep = 0;
+
   Scorer(v1::GptSpec spec, tensor::Precision precision, std::shared_ptr<tensor::Device> device,
          std::vector<float> weights)
       : spec_(std::move(spec)),
@@ -62,9 +64,8 @@ class Scorer {
         weights_(std::move(weights)),
         cache_(std::make_shared<tensor::KeyValueCache>()) {}
   absl::Status to_device();
-  absl::StatusOr<std::unique_ptr<tensor::Program>> compiled(const tensor::GraphBuilder& graph);
+  // `length` is a pass's, or kStep.
   absl::Status make_program(std::int64_t length);
-  absl::Status make_step();
   // The scores behind the window: by a pass over all of it, by the step of its token at `position`, where the
   // cache holds those before it, and by steps from the first on.
   absl::StatusOr<std::span<const float>> pass();
@@ -79,9 +80,8 @@ class Scorer {
   std::unique_ptr<tensor::DeviceMemory> device_weights_;
   const std::uint64_t version_ = 1;  // of the weights, which never change
   const std::shared_ptr<tensor::KeyValueCache> cache_;
-  std::unique_ptr<tensor::Program> program_;  // a prefill
-  std::int64_t length_ = 0;                   // of it
-  std::unique_ptr<tensor::Program> step_;
+  std::unique_ptr<tensor::Program> program_;
+  std::int64_t length_ = kNone;       // of the program
   std::vector<std::int32_t> window_;  // the tokens that count, at most a block
   // The last begin() left these tokens, as long as the cache holds theirs, and the scores behind them.
   std::vector<std::int32_t> first_;
