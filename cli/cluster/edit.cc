@@ -7,7 +7,7 @@
 #include "base/whole_number.h"
 #include "cli/cluster/call.h"
 #include "cli/cluster/job_view.h"
-#include "cli/state/suspension.h"
+#include "cli/state/run_edits.h"
 #include "controller/api/edit.h"
 #include "controller/cluster/kube/job_object.h"
 #include "controller/cluster/kube/resources.h"
@@ -77,7 +77,7 @@ absl::Status check(const JobView& view, const Json& before, const Json& after) {
 absl::Status scale_once(Call& call, const std::string& name, const std::vector<Scaling>& scalings) {
   PL_ASSIGN_OR_RETURN(const Json before, call.jobs.job(call.ns, name));
   const JobView job = read_job(before);
-  PL_RETURN_IF_ERROR(if_it_goes_on(job, "scale"));
+  PL_RETURN_IF_ERROR(job.run ? goes_on(*job.run, "scale") : if_it_goes_on(job, "scale"));
   Json after = before;
   Json patch = {{"metadata", {{"resourceVersion", job.resource_version}}}};
   std::string said;

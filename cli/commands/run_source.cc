@@ -19,10 +19,11 @@
 #include "cli/commands/run_log.h"
 #include "cli/session.h"
 #include "cli/state/owner_process.h"
+#include "cli/state/run_edits.h"
 #include "cli/state/stopped.h"
-#include "cli/state/suspension.h"
 #include "controller/api/json_text.h"
 #include "controller/api/parse.h"
+#include "controller/cluster/kube/resources.h"
 #include "controller/cluster/kube/times.h"
 #include "runtime/checkpoint/checkpoint_store.h"
 
@@ -146,9 +147,16 @@ absl::StatusOr<JobSource::Events> RunSource::events(const std::string&, const st
 }
 
 absl::StatusOr<Json> RunSource::patch(const std::string& ns, const std::string& name, const Json& patch,
-                                      const std::string&) {
-  PL_RETURN_IF_ERROR(
-      set_suspended(store_, name, kube::flag_at(patch, {"spec", "runPolicy", "suspend"})).status());
+                                      const std::string& what) {
+  RunEdit edit;
+  if (const Json& suspend = kube::at(patch, {"spec", "runPolicy", "suspend"}); suspend.is_boolean())
+    edit.suspend = suspend.get<bool>();
+  if (const Json& roles = kube::at(patch, {"spec", "replicaSpecs"}); roles.is_object()) {
+    for (const auto& [key, role] : roles.items()) {
+      if (kube::role_named(key) == Role::kWorker) edit.workers = kube::integer_at(role, {"replicas"});
+    }
+  }
+  PL_RETURN_IF_ERROR(edit_run(store_, name, edit, what.c_str()));
   return job(ns, name);
 }
 

@@ -32,7 +32,7 @@ class RunSource final : public JobSource {
   absl::Status read_log(const kube::SlimPod& pod, const LogRequest& request, const LogSink& sink,
                         std::stop_token stop) override;
   absl::StatusOr<Events> events(const std::string& ns, const std::string& name) override;
-  // Takes spec.runPolicy.suspend alone.
+  // Takes spec.runPolicy.suspend and the worker's replicas alone.
   absl::StatusOr<kube::Json> patch(const std::string& ns, const std::string& name, const kube::Json& patch,
                                    const std::string& what) override;
   // A run that goes on is stopped first, as by ctrl-C in its terminal; at once where that takes too long.

@@ -72,8 +72,13 @@ class LocalRunImpl final : public LocalRun, public coordinator::RunObserver, pub
     return report;
   }
   api::Status status() const override { return job_.lock()->job.status; }
-  void set_suspended(bool suspended) override {
-    job_.lock()->job.spec.run_policy.suspend = suspended;
+  void edit(const RunEdit& edit) override {
+    {
+      auto stored = job_.lock();
+      api::Spec& spec = stored->job.spec;
+      if (edit.suspend) spec.run_policy.suspend = *edit.suspend;
+      if (auto& worker = spec.replica_specs.worker; worker && edit.workers) worker->replicas = *edit.workers;
+    }
     reconciler_->notify(key_);
   }
   std::vector<RunEvent> take_events() override {

@@ -16,6 +16,7 @@
 
 #include "absl/status/statusor.h"
 #include "base/clock.h"
+#include "cli/state/run_edits.h"
 #include "controller/api/types.h"
 #include "controller/coordinator/report.h"
 
@@ -53,8 +54,8 @@ class LocalRun {
   // The report is of the present attempt; times count from the beginning of the first.
   virtual coordinator::Report report() const = 0;
   virtual api::Status status() const = 0;  // as the controller last wrote it
-  // The user has edited spec.runPolicy.suspend.
-  virtual void set_suspended(bool suspended) = 0;
+  // The user has edited the job.
+  virtual void edit(const RunEdit& edit) = 0;
   virtual std::vector<RunEvent> take_events() = 0;
   // An eventfd that becomes readable when there are events, when the status changed, or when the run has
   // ended.

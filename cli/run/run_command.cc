@@ -31,8 +31,8 @@
 #include "cli/session.h"
 #include "cli/state/owner_process.h"
 #include "cli/state/resume_command.h"
+#include "cli/state/run_edits.h"
 #include "cli/state/stopped.h"
-#include "cli/state/suspension.h"
 #include "cli/view/device_text.h"
 #include "cli/view/gradients_text.h"
 #include "cli/view/load_text.h"
@@ -104,7 +104,7 @@ class RunCommand {
     const bool none_before = newest.ok() && !*newest;
     if (!setup_.passed_over.empty()) output_->note(setup_.passed_over);
     if (options_.resume) note_checkpoint(std::move(newest));
-    suspension_.emplace(setup_.run->folder());
+    edits_.emplace(setup_.run->folder());
     end_within(kStartLimit, kExitSystem);  // gRPC may wait for good for threads that somebody else took
     const absl::Status started =
         LocalRun::start({.job = setup_.job.job,
@@ -158,7 +158,7 @@ class RunCommand {
       if (now >= next_state) {
         setup_.metrics->flush();
         note_once(setup_.run->write_state(state_, false));
-        if (const auto suspended = suspension_->look()) local_->set_suspended(*suspended);
+        if (const auto edit = edits_->look()) local_->edit(*edit);
         note_once(setup_.metrics->status());
         next_state = now + kStateInterval;
       }
@@ -389,7 +389,7 @@ class RunCommand {
   Step began_ = -1;                                    // of the newest checkpoint before; -1: there was none
   coordinator::StepRecord last_step_;
   HeldCheckpoints checkpoints_;
-  std::optional<SuspensionEdits> suspension_;
+  std::optional<RunEdits> edits_;
   std::optional<std::string> load_;      // of the machine when a member had stopped answering
   std::optional<std::int64_t> deleter_;  // the `paceline delete` that stops the run
   int interrupts_ = 0;

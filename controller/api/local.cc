@@ -90,8 +90,6 @@ class TemplateReader {
 
 void visit_fields(Localizer& l, std::optional<ReplicaSpec>& replica, const std::string& path) {
   if (!replica) return;
-  l.reset(replica->max_replicas, {}, str_cat(path, ".maxReplicas"),
-          "a local run grows to the size that it starts with");
   Document document;
   std::vector<Diagnostic> diagnostics;
   if (replica->pod_template.empty() || !read_document(replica->pod_template, document, diagnostics)) return;

@@ -602,7 +602,7 @@ class CliTest(CliCase):
         plugin = str(pathlib.Path(PACELINE).parent / "kubectl-paceline")
         for result in (asked("get", "--cluster"), asked("get", "-n", "a"), asked("describe", "x", "--context", "c"), asked("logs", "x", "-n", "a"),
                        asked("top", "x", "-n", "a"), asked("delete", "x", "-n", "a"), asked("explain", "x", "-n", "a"), asked("events"),
-                       asked("suspend", "x", "--cluster"), asked("resume", "x", "-n", "a"), asked("scale", "x", "worker=1"),
+                       asked("suspend", "x", "--cluster"), asked("resume", "x", "-n", "a"), asked("scale", "x", "worker=1", "-n", "a"),
                        asked("apply", "-f", self.write(job())), asked("get", program=plugin)):
             self.assertEqual((result.returncode, result.stdout), (3, ""), result.stderr)
             self.assertIn("no cluster to talk to", result.stderr)
@@ -620,8 +620,8 @@ class CliTest(CliCase):
         self.assertNotIn("paceline run", asked("--help", program=plugin).stdout)
         (self.folder / ".kube").mkdir()
         (self.folder / ".kube/config").touch()
-        for command in ("describe", "suspend", "resume"):
-            self.assertIn("--cluster asks the cluster", asked(command, "x").stderr)
+        for words in (("describe", "x"), ("suspend", "x"), ("resume", "x"), ("scale", "x", "worker=1")):
+            self.assertIn("--cluster asks the cluster", asked(*words).stderr)
 
     def test_a_run_for_programs_in_every_format(self):
         self.paceline("run", self.write(job(steps=20)))

@@ -69,6 +69,33 @@ class RestartsTest(CliCase):
         self.stop(process)
         self.nothing_left()
 
+    def test_scale_changes_the_size_of_a_run_while_it_trains(self):
+        text = job(members=2, steps=ENDLESS).replace("replicas: 1}", "replicas: 1, minReplicas: 1, maxReplicas: 3}")
+        process = self.start("run", self.write(text))
+        before = {name: member_of(self.members_train(after=200), name)["pid"] for name in ("chief-0", "worker-0")}
+
+        def trains_with(members):
+            def look():
+                status = self.status("digits")
+                names = [f"{m['role']}-{m['index']}" for m in status["members"] if m.get("pid") and m["rank"] >= 0]
+                return status if status["phase"] == "Running" and names == members else None
+            status = until(look, 40 * SLOW, f"{members} train")
+            until(lambda: self.status("digits")["step"] > status["step"], 20 * SLOW, "more steps")
+            self.assertEqual({name: member_of(status, name)["pid"] for name in before}, before, "nobody else starts again")
+        self.assertEqual(self.ends(0, "scale", "digits", "worker=3").stdout, "digits scaled: worker from 1 to 3\n")
+        trains_with(["chief-0", "worker-0", "worker-1", "worker-2"])
+        self.assertEqual(self.ends(0, "scale", "digits", "worker=3").stdout, "digits has that many already\n")
+        self.ends(0, "scale", "digits", "worker=1")
+        trains_with(["chief-0", "worker-0"])
+        self.ends(0, "scale", "digits", "worker=2")
+        trains_with(["chief-0", "worker-0", "worker-1"])
+        for refused in ("worker=4", "worker=0", "ps=1", "worker"):
+            self.assertEqual(self.ends(2, "scale", "digits", refused).stdout, "", refused)
+        self.ends(3, "scale", "nobody", "worker=2")
+        self.stop(process)
+        self.ends(4, "scale", "digits", "worker=2")
+        self.nothing_left()
+
     def test_a_pause_of_two_seconds_is_no_loss(self):
         process = self.start("run", self.restarting(ENDLESS))
         before = self.members_train(after=200)

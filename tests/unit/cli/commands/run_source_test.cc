@@ -12,7 +12,7 @@
 #include "cli/cluster/call.h"
 #include "cli/cluster/job_view.h"
 #include "cli/state/owner_process.h"
-#include "cli/state/suspension.h"
+#include "cli/state/run_edits.h"
 #include "runtime/checkpoint/checkpoint_store.h"
 #include "tests/support/fake_clock.h"
 #include "tests/support/stopped_child.h"
@@ -111,19 +111,30 @@ TEST_F(RunSourceTest, ARunIsAnObjectAsAServerHasIt) {
   EXPECT_EQ(view().run->phase, "Stopped");
 }
 
-TEST_F(RunSourceTest, SuspensionIsEditedForTheOwner) {
-  SuspensionEdits edits(run_->folder());
-  EXPECT_EQ(edits.look(), false);
-  EXPECT_EQ(edits.look(), std::nullopt);
+TEST_F(RunSourceTest, EditsAreForTheOwner) {
+  RunEdits edits(run_->folder());
+  const auto first = edits.look();
+  ASSERT_TRUE(first);
+  EXPECT_EQ(first->suspend, false);
+  EXPECT_EQ(first->workers, 3);
+  EXPECT_FALSE(edits.look());
   for (const bool suspend : {true, false}) {
     const kube::Json patch = {{"spec", {{"runPolicy", {{"suspend", suspend}}}}}};
     ASSERT_TRUE(source_.patch("default", "mine", patch, "edit").ok());
     EXPECT_EQ(view().suspended, suspend);
-    EXPECT_EQ(edits.look(), suspend);
+    const auto edit = edits.look();
+    ASSERT_TRUE(edit);
+    EXPECT_EQ(edit->suspend, suspend);
+    EXPECT_EQ(edit->workers, 3);
   }
-  EXPECT_EQ(set_suspended(store_, "mine", false).value_or(true), false) << "it says so already";
+  const kube::Json sized = {{"spec", {{"replicaSpecs", {{"Worker", {{"replicas", 2}}}}}}}};
+  ASSERT_TRUE(source_.patch("default", "mine", sized, "scale").ok());
+  EXPECT_EQ(view().wanted, 2);
+  EXPECT_EQ(edits.look()->workers, 2);
+  ASSERT_TRUE(edit_run(store_, "mine", {.suspend = false, .workers = 2}, "edit").ok());
+  EXPECT_FALSE(edits.look()) << "the job says so already";
   write("Succeeded", "");
-  EXPECT_TRUE(absl::IsFailedPrecondition(set_suspended(store_, "mine", true).status()));
+  EXPECT_TRUE(absl::IsFailedPrecondition(edit_run(store_, "mine", {.suspend = true}, "suspend")));
 }
 
 TEST_F(RunSourceTest, EventsAreOfItsFolder) {

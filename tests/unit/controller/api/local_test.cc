@@ -36,15 +36,16 @@ TEST(Local, IgnoredFieldsAreListedAndReset) {
       str_cat(with(kGoodJob, "{replicas: 3}", "{replicas: 3, minReplicas: 1, maxReplicas: 8}"),
               "  runPolicy: {ttlSecondsAfterFinished: 9, cleanPodPolicy: None,\n"
               "    managedBy: a/b, schedulingPolicy: {queue: q, priorityClass: p, minAvailable: 4}}\n"));
-  EXPECT_THAT(
-      unused_of(job),
-      ElementsAre("spec.replicaSpecs.worker.maxReplicas", "spec.runPolicy.ttlSecondsAfterFinished",
-                  "spec.runPolicy.cleanPodPolicy", "spec.runPolicy.managedBy",
-                  "spec.runPolicy.schedulingPolicy.queue", "spec.runPolicy.schedulingPolicy.priorityClass",
-                  "spec.runPolicy.schedulingPolicy.minAvailable"));
+  EXPECT_THAT(unused_of(job),
+              ElementsAre("spec.runPolicy.ttlSecondsAfterFinished", "spec.runPolicy.cleanPodPolicy",
+                          "spec.runPolicy.managedBy", "spec.runPolicy.schedulingPolicy.queue",
+                          "spec.runPolicy.schedulingPolicy.priorityClass",
+                          "spec.runPolicy.schedulingPolicy.minAvailable"));
   EXPECT_THAT(make_local(job), IsEmpty());
-  EXPECT_THAT(edit_errors(parse_good(with(kGoodJob, "{replicas: 3}", "{replicas: 3, minReplicas: 1}")), job),
-              IsEmpty())
+  EXPECT_THAT(
+      edit_errors(
+          parse_good(with(kGoodJob, "{replicas: 3}", "{replicas: 3, minReplicas: 1, maxReplicas: 8}")), job),
+      IsEmpty())
       << "the rest is the same job";
 }
 

@@ -1,8 +1,7 @@
-// paceline events, scale: what only a cluster has.
+// paceline events: what only a cluster has.
 
 #include <CLI/CLI.hpp>
 #include <memory>
-#include <vector>
 
 #include "cli/commands/cluster_flags.h"
 
@@ -27,31 +26,6 @@ void add_events(CLI::App& app, Session& session) {
       return session.fail(kExitUsage, "a job is of one namespace: say which by -n, not -A");
     on_cluster(session, *flags, events.watch ? Mode::kFollow : Mode::kOnce,
                [&](Call& call) { return list_events(call, events); });
-  });
-}
-
-void add_scale(CLI::App& app, Session& session) {
-  struct Options {
-    std::string name;
-    std::vector<std::string> scalings;
-  };
-  auto* command = app.add_subcommand(
-      "scale", "Change how many members a job on a cluster has, between minReplicas and maxReplicas");
-  auto options = std::make_shared<Options>();
-  add_value(*command, "NAME", options->name, "", "Name of a job")->required();
-  add_value(*command, "REPLICAS", options->scalings, "ROLE=N", "How many of a role: worker=4")->required();
-  auto flags = add_cluster_flags(*command, session, Where::kClusterOnly);
-  command->footer(session.examples({{true, "scale digits worker=4 -n team-a"}}));
-  command->callback([&session, options, flags] {
-    std::string name;
-    if (!take_job_name(session, options->name, name)) return;
-    std::vector<Scaling> scalings;
-    for (const std::string& each : options->scalings) {
-      const auto scaling = parse_scaling(each);
-      if (!scaling.ok()) return session.fail(scaling.status());
-      scalings.push_back(*scaling);
-    }
-    on_cluster(session, *flags, Mode::kOnce, [&](Call& call) { return scale_job(call, name, scalings); });
   });
 }
 

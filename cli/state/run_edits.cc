@@ -1,4 +1,4 @@
-#include "cli/state/suspension.h"
+#include "cli/state/run_edits.h"
 
 #include <sys/stat.h>
 
@@ -29,24 +29,28 @@ absl::Status goes_on(const RunState& run, const char* verb) {
               "; `paceline run FILE --resume ", run.name, "` goes on with it"));
 }
 
-absl::StatusOr<bool> set_suspended(const RunStore& store, const std::string& name, bool suspended) {
+absl::Status edit_run(const RunStore& store, const std::string& name, const RunEdit& edit, const char* verb) {
   PL_ASSIGN_OR_RETURN(const RunState run, store.get(name));
-  PL_RETURN_IF_ERROR(goes_on(run, suspended ? "suspend" : "resume"));
+  PL_RETURN_IF_ERROR(goes_on(run, verb));
   const std::string path = run.folder + "/job.yaml";
   PL_ASSIGN_OR_RETURN(api::TrainingJob job, read_saved_job(path));
-  if (std::exchange(job.spec.run_policy.suspend, suspended) == suspended) return false;
-  PL_RETURN_IF_ERROR(write_file_atomically(path, api::print_yaml(job)));
-  return true;
+  bool& suspend = job.spec.run_policy.suspend;
+  bool changes = std::exchange(suspend, edit.suspend.value_or(suspend)) != suspend;
+  if (auto& worker = job.spec.replica_specs.worker; worker && edit.workers)
+    changes |= std::exchange(worker->replicas, *edit.workers) != *edit.workers;
+  return changes ? write_file_atomically(path, api::print_yaml(job)) : absl::OkStatus();
 }
 
-std::optional<bool> SuspensionEdits::look() {
+std::optional<RunEdit> RunEdits::look() {
   const std::string path = folder_ + "/job.yaml";
   struct stat info {};
   if (::stat(path.c_str(), &info) != 0 || info.st_ino == seen_) return std::nullopt;
   const auto job = read_saved_job(path);
   if (!job.ok()) return std::nullopt;
   seen_ = info.st_ino;
-  return job->spec.run_policy.suspend;
+  RunEdit edit{.suspend = job->spec.run_policy.suspend};
+  if (const auto& worker = job->spec.replica_specs.worker; worker) edit.workers = worker->replicas;
+  return edit;
 }
 
 }  // namespace paceline::cli

@@ -1,0 +1,45 @@
+#pragma once
+
+// What may be edited of a run that goes on, in the job.yaml of its folder: spec.runPolicy.suspend (`paceline
+// suspend` and `resume`) and the number of workers (`paceline scale`). The run's owner acts on it.
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "cli/state/run_store.h"
+#include "controller/api/types.h"
+
+namespace paceline::cli {
+
+struct RunEdit {
+  std::optional<bool> suspend;
+  std::optional<std::int64_t> workers;  // of a job that has some
+};
+
+// FAILED_PRECONDITION where the run has ended, with how to go on with it. `verb`: "suspend", for people.
+absl::Status goes_on(const RunState& run, const char* verb);
+
+// Edits the job of a run that goes on; its owner acts within a second. Whether the job may have so many
+// workers is the caller's to know. NOT_FOUND, FAILED_PRECONDITION (the run has ended, or its job.yaml is
+// none).
+absl::Status edit_run(const RunStore& store, const std::string& name, const RunEdit& edit, const char* verb);
+
+// One thread.
+class RunEdits {
+ public:
+  explicit RunEdits(std::string run_folder) : folder_(std::move(run_folder)) {}
+  // Returns what the job says where its file has been replaced since the last call (the first time always)
+  // and can be read.
+  std::optional<RunEdit> look();
+
+ private:
+  const std::string folder_;
+  ino_t seen_ = 0;
+};
+
+}  // namespace paceline::cli
