@@ -1,6 +1,6 @@
 #pragma once
 
-// What may be edited of a run that goes on, in the job.yaml of its folder: spec.runPolicy.suspend (`paceline
+// A run that goes on may be edited in the job.yaml of its folder: spec.runPolicy.suspend (`paceline
 // suspend` and `resume`) and the number of workers (`paceline scale`). The run's owner acts on it.
 
 #include <sys/types.h>
