@@ -40,10 +40,16 @@ class ReapplyTest(JobCase):
         self.scale_controllers(0)
         self.kubectl("delete", self.secret("locked"))
         self.scale_controllers(2)
-        self.wait_until("both to be replaced", lambda: sorted(self.pods("locked")) == ["locked-chief-0-1", "locked-worker-0-1"], TRAINS_SECONDS)
+        first = {"locked-chief-0-0", "locked-worker-0-0"}
+        self.wait_until("both to be replaced", lambda: len(self.pods("locked")) == 2 and not first & set(self.pods("locked")), TRAINS_SECONDS)
         self.assertIn("its token is not the job's", self.kubectl("get", "events", "--field-selector=involvedObject.name=locked"))
-        self.wait_until("both to train", lambda: self.status("locked")["view"]["size"] == 2 and self.status("locked")["phase"] == "Running")
-        self.assertEqual(self.status("locked")["restarts"]["total"], 2)
+
+        def both_train():
+            status = self.status("locked")
+            return status["phase"] == "Running" and status["view"]["size"] == 2 and not first & {each["pod"] for each in status["members"]}
+        self.wait_until("both to train", both_train)
+        # A kubelet gives a new pod the old Secret while an old pod of it is on its node: such a one is replaced, too.
+        self.assertGreaterEqual(self.status("locked")["restarts"]["total"], 2)
 
 
 if __name__ == "__main__":

@@ -258,8 +258,8 @@ TEST_F(TrafficTest, Attention) {
   const AttentionShape shape{2, 300, 2, 64};
   const std::size_t heads = std::size_t{shape.rows} * shape.heads, queries = heads * shape.time;
   const std::size_t vector = 2 * std::size_t{shape.head_size}, all = queries * vector;
-  // Positions that blocks of 128 see, from the first one on and up to the last one.
-  const std::size_t past = heads * (128 + 256 + 300), future = heads * (300 + 172 + 44);
+  // Positions that blocks of 64 see, from the first one on and up to the last one.
+  const std::size_t past = heads * (64 + 128 + 192 + 256 + 300), future = heads * (300 + 236 + 172 + 108 + 44);
   const AttentionParams forward{.qkv = halves(3 * all / 2),
                                 .y = halves(all / 2),
                                 .statistics = zeros(2 * queries),
