@@ -142,7 +142,7 @@ int benchmark(const Size& size) {
     const Block off = run(size.steps, clock, [&](Step) { work(count); });
     const auto member = job.attach(round);
     if (member == nullptr) return 1;
-    member::StepClock steps(clock);
+    member::StepClock steps(clock, &member->progress().current_part());
     const Block on =
         run(size.steps, clock, [&](Step step) { timed_step(steps, member->progress(), step, count); });
     (void)member->leave({}, Deadline::after(clock.now(), std::chrono::seconds(5)));
@@ -153,8 +153,8 @@ int benchmark(const Size& size) {
     on_others.push_back(on.others);
     off_others.push_back(off.others);
   }
-  member::StepClock steps(clock);
-  member::Progress board;
+  member::Progress board(&clock);
+  member::StepClock steps(clock, &board.current_part());
   const double before = cpu_seconds(CLOCK_THREAD_CPUTIME_ID);
   for (int i = 1; i <= size.tight_steps; ++i) timed_step(steps, board, i, 0);
   const double tight = (cpu_seconds(CLOCK_THREAD_CPUTIME_ID) - before) / size.tight_steps;

@@ -111,7 +111,7 @@ class MembershipImpl final : public Membership {
   const Clock& clock_;
   const std::string member_id_;
   v1::Welcome welcome_;
-  Progress progress_;
+  Progress progress_{&clock_};
   std::atomic<std::uint64_t> draining_{0};
   mutable Guarded<State> state_;
 

@@ -30,6 +30,26 @@ std::int64_t number(std::uint64_t value) {
   return static_cast<std::int64_t>(value);
 }
 
+v1::StepPart to_wire(StepPart part) {
+  switch (part) {
+    case StepPart::kInput:
+      return v1::PART_INPUT;
+    case StepPart::kCompute:
+      return v1::PART_COMPUTE;
+    case StepPart::kWait:
+    case StepPart::kTransfer:
+      return v1::PART_EXCHANGE;
+    case StepPart::kUpdate:
+      return v1::PART_UPDATE;
+    case StepPart::kCheckpoint:
+    case StepPart::kOther:
+      break;
+  }
+  return v1::PART_NONE;
+}
+
+constexpr int kLooks = 4;  // at what changes meanwhile: then no part is told
+
 }  // namespace
 
 template <typename Change>
@@ -52,6 +72,28 @@ Progress::Values Progress::read() const {
     for (std::size_t i = 0; i < kWords; ++i) values[i] = words_[i].load(std::memory_order_acquire);
     if (before % 2 == 0 && sequence_.load(std::memory_order_relaxed) == before) return values;
   }
+}
+
+// A part that is the same before and after belongs to the values: a step is told between two parts. The time
+// is taken first, so that a part is never said to last longer than it does; nor does it last while the whole
+// process stands still, as one in a container that is paused.
+Progress::Moment Progress::look() {
+  Moment moment;
+  if (clock_ != nullptr) {
+    const TimePoint now = clock_->now();
+    if (now - std::exchange(looked_at_, now) > kStandstill) stood_until_ = now;
+  }
+  for (int i = 0; i < kLooks; ++i) {
+    const TimePoint now = clock_ != nullptr ? clock_->now() : TimePoint{};
+    moment.part = current_part_.seen();
+    moment.values = read();
+    if (current_part_.seen() != moment.part) continue;
+    if (clock_ != nullptr)
+      moment.in_part = std::max(now - std::max(moment.part.since, stood_until_), Duration::zero());
+    return moment;
+  }
+  moment.part = {};
+  return moment;
 }
 
 void Progress::set_generation(Generation generation) {
@@ -129,8 +171,9 @@ void Progress::collect(v1::Heartbeat* out) {
   out->Clear();
   collect_steps(out);  // before the values, see step_applied()
   collect_evaluations(out);
-  const Values now = read(), &before = collected_;
-  set_values(now, out);
+  const Moment moment = look();
+  const Values &now = moment.values, &before = collected_;
+  set_values(moment, out);
   const auto since = [&](Word w) { return number(now[w] - before[w]); };
   out->set_steps(since(kSteps));
   set_times(*out->mutable_times(), {since(kInput), since(kCompute), since(kWait), since(kTransfer),
@@ -139,7 +182,7 @@ void Progress::collect(v1::Heartbeat* out) {
 }
 
 void Progress::refresh(v1::Heartbeat* out) {
-  set_values(read(), out);
+  set_values(look(), out);
 }
 
 void Progress::set_extra(Extra extra) {
@@ -152,7 +195,8 @@ void Progress::set_device_extra(Extra extra) {
   device_extra_ = std::move(extra);
 }
 
-void Progress::set_values(const Values& now, v1::Heartbeat* out) {
+void Progress::set_values(const Moment& moment, v1::Heartbeat* out) {
+  const Values& now = moment.values;
   {
     const std::lock_guard lock(extra_mutex_);
     if (extra_ != nullptr) extra_(*out);
@@ -168,6 +212,9 @@ void Progress::set_values(const Values& now, v1::Heartbeat* out) {
   out->set_weights_hash(now[kHash]);
   out->set_weights_hash_step(number(now[kHashStep]));
   out->set_bytes_sent(now[kSent]);
+  const v1::StepPart part = to_wire(moment.part.part);
+  out->set_part(part);
+  out->set_part_ns(part == v1::PART_NONE ? 0 : moment.in_part.count());
   told_hash_step_.store(now[kHashStep], std::memory_order_relaxed);
 }
 

@@ -52,8 +52,11 @@ class Progress {
   static constexpr std::size_t kMaxEvaluations = 64;  // of a heartbeat: the coordinator takes no more at once
   static constexpr std::size_t kWaitingEvaluations = 4096;
   static constexpr int kMaxPerHeartbeat = 256;
+  // Between two heartbeats: then the process stood still, and no part lasts since before that.
+  static constexpr Duration kStandstill = std::chrono::seconds(2);
 
-  Progress() = default;
+  // `clock`: the training thread's, which outlives this; null: nobody asks since when a part is current.
+  explicit Progress(const Clock* clock = nullptr) : clock_(clock) {}
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
@@ -72,6 +75,8 @@ class Progress {
   // before it, which is counted as dropped: so the last one, which may have reached the target, is always
   // told.
   void evaluated(const Evaluation& evaluation);
+  // The part of the step that it is in, for its step clock to set.
+  CurrentPart& current_part() { return current_part_; }
   // What else a heartbeat says: `extra` adds it, in the heartbeat's thread, and waits for nobody. Null:
   // nothing. When this returns the one before runs no more; what it told last is not told again.
   using Extra = std::function<void(v1::Heartbeat&)>;
@@ -114,11 +119,21 @@ class Progress {
   };
   using Values = std::array<std::uint64_t, kWords>;
   Values read() const;
+  // The values, and the part of the step after theirs.
+  struct Moment {
+    Values values{};
+    CurrentPart::Seen part;
+    Duration in_part{};
+  };
+  Moment look();
   template <typename Change>
   void write(Change change);
-  void set_values(const Values& now, v1::Heartbeat* out);
+  void set_values(const Moment& moment, v1::Heartbeat* out);
   void collect_steps(v1::Heartbeat* out);
   void collect_evaluations(v1::Heartbeat* out);
+
+  const Clock* const clock_;
+  CurrentPart current_part_;
 
   // Sequence lock: odd while the training thread writes.
   std::atomic<std::uint64_t> sequence_{0};
@@ -133,7 +148,9 @@ class Progress {
   std::atomic<std::uint64_t> dropped_{0};
   std::atomic<std::uint64_t> told_hash_step_{0};  // by the last heartbeat
 
-  Values collected_{};  // heartbeat thread: what the last call saw
+  // The heartbeat thread's.
+  Values collected_{};  // what the last collect() saw
+  TimePoint looked_at_{}, stood_until_{};
 
   std::mutex extra_mutex_;  // held while it runs
   Extra extra_, device_extra_;

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <utility>
 
@@ -27,9 +28,36 @@ struct StepTimes {
   std::int64_t parts() const { return input + compute + wait + transfer + update + checkpoint; }
 };
 
+// The part that is current now, for other threads to see. The part and its begin lie in one word, so that
+// both are of one moment; writing is one store.
+class CurrentPart {
+ public:
+  struct Seen {
+    StepPart part = StepPart::kOther;
+    TimePoint since{};
+    bool operator==(const Seen&) const = default;
+  };
+  void set(StepPart part, TimePoint since) {
+    const auto time = static_cast<std::uint64_t>(since.time_since_epoch().count());
+    word_.store(time << kBits | static_cast<std::uint64_t>(part), std::memory_order_release);
+  }
+  Seen seen() const {
+    const std::uint64_t word = word_.load(std::memory_order_acquire);
+    const auto part = static_cast<StepPart>(word & ((1U << kBits) - 1));
+    return {part, TimePoint(Duration(static_cast<std::int64_t>(word) >> kBits))};
+  }
+
+ private:
+  static constexpr int kBits = 3;  // for the part; the rest are nanoseconds for 36 years
+  static_assert(kStepParts <= 1U << kBits);
+  std::atomic<std::uint64_t> word_{static_cast<std::uint64_t>(StepPart::kOther)};
+};
+
 class StepClock {
  public:
-  explicit StepClock(const Clock& clock) : clock_(&clock) {}
+  // `current` outlives this; null: nobody looks.
+  explicit StepClock(const Clock& clock, CurrentPart* current = nullptr)
+      : clock_(&clock), current_part_(current) {}
 
   class Scope {
    public:
@@ -51,8 +79,7 @@ class StepClock {
   // A step starts now; what was counted since an unfinished begin() is forgotten.
   void begin() {
     spent_.fill(0);
-    current_ = StepPart::kOther;
-    since_ = clock_->now();
+    set_current(StepPart::kOther, clock_->now());
   }
 
   [[nodiscard]] Scope part(StepPart part) {
@@ -63,7 +90,7 @@ class StepClock {
 
   // Time up to now that was counted as `from` was really `to`: at most what `from` has.
   void move(StepPart from, StepPart to, Duration time) {
-    enter(current_);
+    count(clock_->now());
     std::int64_t& source = spent_[static_cast<std::size_t>(from)];
     const std::int64_t moved = std::clamp<std::int64_t>(time.count(), 0, source);
     source -= moved;
@@ -72,7 +99,7 @@ class StepClock {
 
   // Of the time up to now that was counted as `from`, what is beyond `own` was really `to`, at most `most`.
   void move_beyond(StepPart from, Duration own, StepPart to, Duration most) {
-    enter(current_);
+    count(clock_->now());
     move(from, to, std::min(Duration(spent_[static_cast<std::size_t>(from)]) - own, most));
   }
 
@@ -88,12 +115,23 @@ class StepClock {
  private:
   void enter(StepPart part) {
     const TimePoint now = clock_->now();
+    count(now);
+    set_current(part, now);
+  }
+
+  void count(TimePoint now) {
     spent_[static_cast<std::size_t>(current_)] += (now - since_).count();
     since_ = now;
+  }
+
+  void set_current(StepPart part, TimePoint now) {
     current_ = part;
+    since_ = now;
+    if (current_part_ != nullptr) current_part_->set(part, now);
   }
 
   const Clock* clock_;
+  CurrentPart* current_part_;
   std::array<std::int64_t, kStepParts> spent_{};
   StepPart current_ = StepPart::kOther;
   TimePoint since_{};

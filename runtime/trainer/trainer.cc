@@ -37,7 +37,7 @@ Trainer::Trainer(TrainerParts parts, TrainerOptions options)
       tells_hashes_(!servers_ ||
                     spec_.parameter_server().synchronization() == v1::ParameterServerSpec::SYNCHRONOUS),
       tables_(table_specs(spec_)),
-      step_clock_(parts_.clock),
+      step_clock_(parts_.clock, &parts_.membership.progress().current_part()),
       started_(parts_.clock.now()) {
   parts_.membership.on_cancel([this](const absl::Status& why) { close_links(why); });
   if (!servers_) parts_.membership.on_view([this](Generation newest) { close_earlier(newest); });

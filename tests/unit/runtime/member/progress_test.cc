@@ -6,6 +6,8 @@
 #include <thread>
 #include <vector>
 
+#include "tests/support/fake_clock.h"
+
 namespace paceline::member {
 namespace {
 
@@ -19,6 +21,58 @@ AppliedStep step(Step number, bool has_loss = false) {
   applied.loss = 1.0 / static_cast<double>(number);
   applied.since_start_ns = number;
   return applied;
+}
+
+TEST(ProgressTest, AHeartbeatTellsThePartOfTheStepAndItsAge) {
+  const struct {
+    StepPart part;
+    v1::StepPart told;
+  } cases[] = {{StepPart::kInput, v1::PART_INPUT},   {StepPart::kCompute, v1::PART_COMPUTE},
+               {StepPart::kWait, v1::PART_EXCHANGE}, {StepPart::kTransfer, v1::PART_EXCHANGE},
+               {StepPart::kUpdate, v1::PART_UPDATE}, {StepPart::kCheckpoint, v1::PART_NONE},
+               {StepPart::kOther, v1::PART_NONE}};
+  FakeClock clock;
+  Progress progress(&clock);
+  StepClock steps(clock, &progress.current_part());
+  v1::Heartbeat beat;
+  const auto pass = [&](std::chrono::seconds time) {
+    for (std::chrono::seconds gone{}; gone < time; ++gone) {
+      clock.advance(std::chrono::seconds(1));
+      progress.collect(&beat);
+    }
+  };
+  pass(std::chrono::seconds(1));
+  for (const auto& c : cases) {
+    steps.begin();
+    const auto part = steps.part(c.part);
+    pass(std::chrono::seconds(11));
+    EXPECT_EQ(beat.part(), c.told);
+    const std::int64_t age = c.told == v1::PART_NONE ? 0 : 11'000'000'000;
+    EXPECT_EQ(beat.part_ns(), age);
+    clock.advance(std::chrono::seconds(1));
+    progress.refresh(&beat);
+    EXPECT_EQ(beat.part_ns(), age == 0 ? 0 : age + 1'000'000'000)
+        << "it is of the moment when it is sent again";
+  }
+}
+
+TEST(ProgressTest, APartDoesNotLastWhileTheProcessStandsStill) {
+  FakeClock clock;
+  Progress progress(&clock);
+  StepClock steps(clock, &progress.current_part());
+  v1::Heartbeat beat;
+  progress.collect(&beat);
+  steps.begin();
+  const auto part = steps.part(StepPart::kCompute);
+  clock.advance(Progress::kStandstill);
+  progress.collect(&beat);
+  EXPECT_EQ(beat.part_ns(), Progress::kStandstill.count());
+  clock.advance(std::chrono::minutes(1));
+  progress.collect(&beat);
+  EXPECT_EQ(beat.part_ns(), 0);
+  clock.advance(std::chrono::seconds(1));
+  progress.collect(&beat);
+  EXPECT_EQ(beat.part_ns(), 1'000'000'000);
 }
 
 TEST(ProgressTest, AHeartbeatSaysWhatHappenedSinceTheLast) {

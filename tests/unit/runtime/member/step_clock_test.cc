@@ -38,6 +38,25 @@ TEST(StepClockTest, EveryNanosecondBelongsSomewhere) {
   EXPECT_EQ(times.step - times.parts(), 1);
 }
 
+TEST(StepClockTest, OthersSeeTheCurrentPartAndItsBegin) {
+  FakeClock clock;
+  CurrentPart current;
+  EXPECT_EQ(current.seen().part, StepPart::kOther);
+  StepClock steps(clock, &current);
+  clock.advance(Duration(7));
+  steps.begin();
+  EXPECT_EQ(current.seen(), (CurrentPart::Seen{StepPart::kOther, clock.now()}));
+  {
+    const auto wait = steps.part(StepPart::kWait);
+    const CurrentPart::Seen seen{StepPart::kWait, clock.now()};
+    EXPECT_EQ(current.seen(), seen);
+    clock.advance(Duration(1000));
+    steps.move(StepPart::kWait, StepPart::kTransfer, Duration(300));
+    EXPECT_EQ(current.seen(), seen) << "a part goes on when time of it is counted elsewhere";
+  }
+  EXPECT_EQ(current.seen(), (CurrentPart::Seen{StepPart::kOther, clock.now()}));
+}
+
 TEST(StepClockTest, MoveTakesNoMoreThanThereIs) {
   FakeClock clock;
   StepClock steps(clock);

@@ -316,6 +316,46 @@ TEST(Trainer, HeartbeatsTellLossTimesAndEvaluations) {
   EXPECT_EQ(beat.steps(), 8);
 }
 
+// A data set that calls `look` at each read.
+class LookedAtDataset final : public data::Dataset {
+ public:
+  LookedAtDataset(std::int64_t size, std::function<void()> look) : samples_(size), look_(std::move(look)) {}
+  const data::SampleShape& shape() const override { return samples_.shape(); }
+  std::int64_t size() const override { return samples_.size(); }
+  absl::Status fetch(std::span<const std::int64_t> indices, std::uint64_t seed,
+                     const data::BatchView& batch) const override {
+    look_();
+    return samples_.fetch(indices, seed, batch);
+  }
+
+ private:
+  const StepDataset samples_;
+  const std::function<void()> look_;
+};
+
+TEST(Trainer, AHeartbeatWithinAStepTellsThePartAndTheStep) {
+  v1::TrainingSpec spec = step_spec(3, 32);
+  spec.mutable_data()->set_prefetch(0);
+  ThreadJob* whole = nullptr;
+  std::vector<std::pair<Step, v1::StepPart>> told;
+  v1::Heartbeat beat;
+  const auto look = [&] {
+    whole->member(0).membership->progress().collect(&beat);
+    told.emplace_back(beat.step(), beat.part());
+  };
+  ThreadJob job(1, spec, [&](const v1::TrainingSpec&) -> absl::StatusOr<Workload> {
+    Workload workload = workload_of<StepDataset, StepProgram>(kStepTrain, kStepTest);
+    workload.data.train = std::make_shared<LookedAtDataset>(kStepTrain, look);
+    return workload;
+  });
+  whole = &job;
+  job.run_view({0});
+  EXPECT_THAT(told, ElementsAre(std::pair(0, v1::PART_INPUT), std::pair(1, v1::PART_INPUT),
+                                std::pair(2, v1::PART_INPUT)));
+  job.member(0).membership->progress().collect(&beat);
+  EXPECT_EQ(beat.part(), v1::PART_NONE);
+}
+
 // The loss that the members report together is the loss of the same samples in one member.
 TEST(Trainer, TheRecordedLossIsTheGlobalMean) {
   const auto losses = [](int world) {
