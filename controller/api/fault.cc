@@ -4,16 +4,16 @@ namespace paceline::api {
 
 namespace {
 
-constexpr const char* kCauseNames[] = {"Exited",    "Killed",         "OOMKilled",        "NotStarted",
-                                       "Silent",    "Diverged",       "DeadlineExceeded", "Evicted",
-                                       "Preempted", "NodeLost",       "NodeShutdown",     "RefusedByNode",
-                                       "Deleted",   "ControllerLost", "Resized"};
-constexpr const char* kFaultNames[] = {"Missing", "Died",       "Frozen", "Failed", "Unreachable", "Diverged",
-                                       "Refused", "NotStarted", "Killed", "Exited", "Deleted"};
-constexpr const char* kObservationNames[] = {"StreamEnded",   "Silent",     "KeepsView",     "NotJoined",
-                                             "Said",          "Stopped",    "BrokeProtocol", "PodEnded",
-                                             "PodEndedEarly", "PodDeleted", "NodeNotReady",  "Diverged",
-                                             "OutOfView",     "LostLink",   "PeerReports",   "Refused"};
+constexpr const char* kCauseNames[] = {"Exited",        "Killed",    "OOMKilled",      "NotStarted",
+                                       "Silent",        "Hung",      "Diverged",       "DeadlineExceeded",
+                                       "Evicted",       "Preempted", "NodeLost",       "NodeShutdown",
+                                       "RefusedByNode", "Deleted",   "ControllerLost", "Resized"};
+constexpr const char* kFaultNames[] = {"Missing",  "Died",    "Frozen",     "Hung",   "Failed", "Unreachable",
+                                       "Diverged", "Refused", "NotStarted", "Killed", "Exited", "Deleted"};
+constexpr const char* kObservationNames[] = {
+    "StreamEnded", "Silent",        "KeepsView", "TakesNoStep",   "NotJoined",  "Said",
+    "Stopped",     "BrokeProtocol", "PodEnded",  "PodEndedEarly", "PodDeleted", "NodeNotReady",
+    "Diverged",    "OutOfView",     "LostLink",  "PeerReports",   "Refused"};
 
 }  // namespace
 

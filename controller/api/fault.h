@@ -21,6 +21,7 @@ enum class RestartCause : std::uint8_t {
   kOutOfMemory,       // beyond its memory limit
   kNotStarted,        // its command could not be started
   kSilent,            // frozen, unreachable, or it never joined
+  kHung,              // alive, and it took no step any more while others waited for it
   kDiverged,          // other weights than its peers
   kDeadlineExceeded,  // the pod's own activeDeadlineSeconds
   kEvicted,           // by the kubelet or through the API: a node drained, short of memory or disk
@@ -41,6 +42,7 @@ enum class FaultKind : std::uint8_t {
   kMissing,      // it never joined
   kDead,         // its stream ended without a goodbye, or its process did
   kFrozen,       // its heartbeats stopped
+  kHung,         // its heartbeats come, and it takes no step any more
   kFailed,       // it said that it failed, or broke the protocol
   kUnreachable,  // it talks to the coordinator, but it and its peers lost each other
   kDiverged,     // its weights differ from the others'
@@ -55,6 +57,7 @@ enum class ObservationKind : std::uint8_t {
   kStreamEnded,    // detail: why
   kSilent,         // detail: for how long
   kKeepsView,      // it did not end a view when told to; detail: its number
+  kTakesNoStep,    // detail: in which part of a step it is, for how long, and who waits
   kNotJoined,      // detail: within how long, and who else is missing
   kSaid,           // detail: its own error
   kStopped,        // it said that it was stopped; detail: why

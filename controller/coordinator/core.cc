@@ -22,6 +22,10 @@ Phase from_wire(v1::MemberPhase phase) {
   return v1::MemberPhase_IsValid(phase) ? static_cast<Phase>(phase) : Phase::kStarting;
 }
 
+Part from_wire(v1::StepPart part) {
+  return v1::StepPart_IsValid(part) ? static_cast<Part>(part) : Part::kNone;
+}
+
 // Members end so, too, where they have lost another one and no coordinator is there to be told.
 bool may_follow_from_another(const PodFact& end) {
   return !end.signal && (end.exit_code == kExitFailed || end.exit_code == kExitEnded);
@@ -222,7 +226,15 @@ void CoordinatorCore::Impl::on_heartbeat(Slot& slot, const v1::Heartbeat& heartb
     const bool trains = heartbeat.generation() == newest.value && slot.phase >= Phase::kTraining;
     slot.held = trains ? Slot::Held::kTrains : Slot::Held::kWaits;
   }
-  if (slot.rank < 0 || heartbeat.generation() != generation_.value) return;  // alive, but not yet in the view
+  slot.part = slot.phase == Phase::kTraining ? from_wire(heartbeat.part()) : Part::kNone;
+  slot.in_part = sane_duration(heartbeat.part_ns());
+  slot.behind = heartbeat.generation() != generation_.value;
+  if (slot.rank >= 0 && !slot.behind) count(slot, heartbeat);
+  if (slot.in_part > kLeastHang) find_hung();
+}
+
+// REQUIRES: the heartbeat is of a member of the view, and of the view.
+void CoordinatorCore::Impl::count(Slot& slot, const v1::Heartbeat& heartbeat) {
   if (sane_step(heartbeat.step()) > slot.step) slot.stepped_at = now_;
   slot.step = sane_step(heartbeat.step());
   slot.telemetry.bytes_sent = heartbeat.bytes_sent();
@@ -262,6 +274,7 @@ void CoordinatorCore::Impl::count_steps(Slot& slot, const v1::Heartbeat& heartbe
   MemberSteps steps{slot.role, slot.index, slot.rank, {}, {}};
   for (const std::int64_t step : heartbeat.step_time_steps()) steps.steps.push_back(sane_step(step));
   for (const v1::StepTimes& times : heartbeat.step_times()) steps.times.push_back(from_wire(times));
+  for (const StepTimes& each : steps.times) slot.pace.add(each.input + each.compute + each.update);
   effects_.member_steps.push_back(std::move(steps));
 }
 
@@ -466,10 +479,14 @@ void CoordinatorCore::Impl::evict(StreamId stream, const std::string& reason, bo
   message.mutable_evict()->set_reason(reason);
   message.mutable_evict()->set_job_finished(finished);
   message.mutable_evict()->set_save(stream.value != 0 && stream == saver_);
+  // Rank 0 may wake up, and would save beside the one that does in its place.
+  const Slot* const to = slot_of(stream);
+  const bool another_saves = saver_.value != 0 && to != nullptr && to->rank == 0;
   // With a server went a part of the weights: nobody shall wait for a snapshot of the rest.
   message.mutable_evict()->set_discard(
-      verdict_ && (verdict_->kind == api::FaultKind::kDiverged ||
-                   (verdict_->role == Role::kServer && verdict_->kind != api::FaultKind::kFailed)));
+      another_saves ||
+      (verdict_ && (verdict_->kind == api::FaultKind::kDiverged ||
+                    (verdict_->role == Role::kServer && verdict_->kind != api::FaultKind::kFailed))));
   effects_.send.push_back({stream, std::move(message)});
   if (close) effects_.close.push_back(stream);
 }

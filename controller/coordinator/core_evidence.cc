@@ -105,6 +105,38 @@ void CoordinatorCore::Impl::find_frozen() {
   }
 }
 
+// A heartbeat asks, since without one nothing new is known. Servers tell by themselves who is late. Whoever
+// was not heard of late may be in another part by now.
+void CoordinatorCore::Impl::find_hung() {
+  if (!ring_ || state_ != JobState::kRunning || !judges()) return;
+  std::vector<AtWork> at_work;
+  for (const Slot& slot : members()) {
+    if (!slot.trains() || !slot.attached() || slot.rank < 0) continue;
+    const bool heard = now_ - slot.last_heard <= config_.heartbeat_timeout;
+    at_work.push_back(
+        {number(slot), slot.step, heard ? slot.part : Part::kNone, slot.in_part, slot.behind, slot.pace});
+  }
+  const Hung found = coordinator::find_hung(at_work);
+  for (const int each : found.hung) {
+    Slot& slot = slots_[static_cast<std::size_t>(each)];
+    lose(slot, {Seen::kTakesNoStep, hang_text(slot, found.waiting)}, now_ - slot.in_part);
+  }
+}
+
+std::string CoordinatorCore::Impl::hang_text(const Slot& slot, std::span<const int> waiting) const {
+  constexpr std::size_t kMostNamed = 8;
+  std::string names;
+  for (std::size_t i = 0; i < std::min(waiting.size(), kMostNamed); ++i) {
+    const char* const glue = i == 0 ? "" : i + 1 == waiting.size() ? " and " : ", ";
+    names += str_cat(glue, slots_[static_cast<std::size_t>(waiting[i])].name());
+  }
+  if (waiting.size() > kMostNamed) names += str_cat(" and ", waiting.size() - kMostNamed, " more");
+  return str_cat(part_name(slot.part), " for ", format_duration(slot.in_part),
+                 ", where its own part of a step took ", format_duration(slot.pace.last()), " last and ",
+                 format_duration(slot.pace.longest()), " at most, while ", names,
+                 waiting.size() == 1 ? " waits for it" : " wait for it");
+}
+
 // Time alone changes nothing but by the above, by carry_out() and by settle_end().
 TimePoint CoordinatorCore::Impl::due() const {
   if (is_final(state_)) return TimePoint::max();
@@ -194,11 +226,12 @@ void CoordinatorCore::Impl::decide() {
   if (!diagnosis::has_hard(evidence) && waited < config_.grace) return;  // reports come many at once
   const RootCause root = *find_root_cause(evidence, reports_, surroundings());
   const api::FaultKind kind = diagnosis::kind_of(root.seen.kind);
-  // A member that is frozen or missing was so for long: no better evidence can be under way. Where the next
-  // view is formed without all that are gone, it is of no weight which of them went first.
+  // A member that is frozen, hung or missing was so for long: no better evidence can be under way. Where the
+  // next view is formed without all that are gone, it is of no weight which of them went first.
   const bool next_view =
       diagnosis::has_hard(evidence) && decide_on(make_verdict(root)).action == LossAction::kFormNextView;
-  const bool ripe = kind == api::FaultKind::kFrozen || kind == api::FaultKind::kMissing || next_view;
+  const bool ripe = kind == api::FaultKind::kFrozen || kind == api::FaultKind::kHung ||
+                    kind == api::FaultKind::kMissing || next_view;
   if (!ripe && waited < config_.grace) return;
   if (waited < config_.save_timeout && expects_the_asked(evidence)) return;
   if (may_come_back(slots_[static_cast<std::size_t>(root.slot)])) return;

@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "controller/coordinator/core.h"
+#include "controller/coordinator/core_hang.h"
 #include "controller/coordinator/core_hello.h"
 #include "controller/coordinator/core_load.h"
 #include "controller/coordinator/core_progress.h"
@@ -47,7 +48,11 @@ struct Slot {
   enum class Held : std::uint8_t { kUntold, kTrains, kWaits } held = Held::kUntold;
   Phase phase = Phase::kStarting;
   Step step = 0;
-  TimePoint stepped_at{};     // when its step was last seen to rise
+  TimePoint stepped_at{};   // when its step was last seen to rise
+  Part part = Part::kNone;  // of the step after `step`
+  Duration in_part{};       // on its own clock, when it was last heard
+  bool behind = false;      // it was last heard in an earlier view than the one that it is in
+  Pace pace;
   MemberTelemetry telemetry;  // but for a server's, which is load's
   ServerLoad load;
   bool served = false;  // a server all of whose workers have left, or an observer that has looked once more:
@@ -96,6 +101,7 @@ class CoordinatorCore::Impl {
   void on_peer_fault(Slot& slot, const v1::PeerFault& fault);
   void on_leaving(Slot& slot, const v1::Leaving& leaving);
   void on_observation(Slot& slot, const v1::Heartbeat& heartbeat);
+  void count(Slot& slot, const v1::Heartbeat& heartbeat);
   bool take(Slot& slot, const v1::Heartbeat& heartbeat);
   void count_steps(Slot& slot, const v1::Heartbeat& heartbeat);
   void check_weights(const Slot& slot, const v1::Heartbeat& heartbeat);
@@ -117,6 +123,8 @@ class CoordinatorCore::Impl {
   bool may_come_back(const Slot& slot) const;
   Duration patience_with(const Slot& slot) const;
   void find_frozen();
+  void find_hung();
+  std::string hang_text(const Slot& slot, std::span<const int> waiting) const;
   void find_missing();
   std::vector<diagnosis::Evidence> all_evidence() const;
   diagnosis::Surroundings surroundings() const;

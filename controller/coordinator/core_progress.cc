@@ -10,9 +10,6 @@ namespace paceline::coordinator {
 namespace {
 
 // One step, evaluation or stall is never taken to be longer than a day, a run never longer than ten years.
-Duration sane_duration(std::int64_t ns) {
-  return Duration(std::clamp<std::int64_t>(ns, 0, Duration(std::chrono::hours(24)).count()));
-}
 Duration sane_age(std::int64_t ns) {
   return Duration(std::clamp<std::int64_t>(ns, 0, Duration(std::chrono::hours(87600)).count()));
 }
@@ -31,6 +28,10 @@ std::optional<Duration> newest_age(const v1::Heartbeat& heartbeat) {
 }
 
 }  // namespace
+
+Duration sane_duration(std::int64_t ns) {
+  return Duration(std::clamp<std::int64_t>(ns, 0, Duration(std::chrono::hours(24)).count()));
+}
 
 Step sane_step(std::int64_t step) {
   return std::clamp<std::int64_t>(step, 0, kMostCount);

@@ -22,7 +22,8 @@ inline constexpr std::size_t kMaxHashedSteps = 128;
 inline constexpr std::size_t kMaxEvaluatedSteps = 1024;
 
 StepTimes from_wire(const v1::StepTimes& times);
-Step sane_step(std::int64_t step);  // into [0, 2^53]
+Step sane_step(std::int64_t step);        // into [0, 2^53]
+Duration sane_duration(std::int64_t ns);  // into [0, a day]
 
 class JobProgress {
  public:

@@ -231,6 +231,9 @@ void CoordinatorCore::Impl::make_view(const std::vector<Slot*>& chosen, bool kee
     slot.rank = keeps_ranks ? static_cast<int>(slot.hello->held_rank()) : next;
     ++next;
     slot.viewed = true;
+    slot.part = Part::kNone;
+    slot.behind = false;
+    slot.pace.new_view();
     slot.drained = slot.gone();
     slot.served = false;
     v1::ViewMember& member = *view_.add_members();
@@ -279,11 +282,15 @@ void CoordinatorCore::Impl::end(JobState state, std::string reason, bool finishe
   }
 }
 
-// In a ring all hold the same: where rank 0 is lost, the next one saves. Rank 0 does by itself.
+// In a ring all hold the same: where rank 0 is lost, or is attached and can't (it is frozen, or hangs), the
+// next one saves. Rank 0 does by itself, also where its peers can't reach it.
 void CoordinatorCore::Impl::choose_saver() {
   const Slot* saver = nullptr;
   for (const Slot& slot : members()) {
-    if (ring_ && slot.attached() && slot.rank >= 0 && (saver == nullptr || slot.rank < saver->rank))
+    const bool at_fault = verdict_ && verdict_->role == slot.role && verdict_->index == slot.index &&
+                          verdict_->kind != api::FaultKind::kUnreachable;
+    if (ring_ && !at_fault && slot.attached() && slot.rank >= 0 &&
+        (saver == nullptr || slot.rank < saver->rank))
       saver = &slot;
   }
   saver_ = saver == nullptr || saver->rank == 0 ? StreamId() : saver->stream;

@@ -63,6 +63,8 @@ RestartCause cause_of(const Fault& fault, const Place& place) {
     case FaultKind::kFrozen:
     case FaultKind::kUnreachable:
       return silence;
+    case FaultKind::kHung:
+      return RestartCause::kHung;
     case FaultKind::kDiverged:
       return RestartCause::kDiverged;
     case FaultKind::kDeleted:

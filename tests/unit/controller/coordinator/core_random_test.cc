@@ -1,10 +1,11 @@
-// Random worlds: members attach, train, die, freeze, fail, report one another, and are replaced, in every
-// order that a seed gives. Whatever happens: generations rise, a generation has one view, ranks are a
+// Random worlds: members attach, train, die, freeze, hang, fail, report one another, and are replaced, in
+// every order that a seed gives. Whatever happens: generations rise, a generation has one view, ranks are a
 // permutation, every verdict names one member, and none that was alive and heard from while
 // another one was dead.
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <set>
 
@@ -24,8 +25,9 @@ struct Member {
   int incarnation = 0;
   std::uint64_t stream = 0;  // 0: not attached
   bool frozen = false;
-  bool gone = false;      // dead, failed or left
-  bool ever_bad = false;  // it died, froze or failed: it may be at fault
+  std::int64_t hung_in = 0;  // it takes no step any more of the view of this generation; 0: it does
+  bool gone = false;         // dead, failed or left
+  bool ever_bad = false;     // it died, froze, hung or failed: it may be at fault
   std::string id() const { return str_cat(role_name(role), index, "-", incarnation); }
 };
 
@@ -66,6 +68,7 @@ class World {
   int views() const { return views_; }
   int verdicts() const { return verdicts_; }
   int early_ticks() const { return early_ticks_; }
+  int hangs() const { return hangs_; }
 
  private:
   bool spoil(Member& m) {
@@ -77,7 +80,7 @@ class World {
 
   void event() {
     Member& m = any();
-    switch (rng_.below(24)) {
+    switch (rng_.below(25)) {
       case 0:
         return attach(m, 1 + rng_.below(3) == 1);
       case 1:
@@ -97,6 +100,8 @@ class World {
         return feed(PodFact{m.role, m.index, "pod-of-another-time", 1, {}});
       case 7:
         return feed(StreamEnded{{rng_.below(1000) + 100000}, "stranger"});
+      case 8:
+        return hang(m);
       default:
         for (Member& other : members_) {
           if (other.stream == 0 && !other.gone) attach(other, false);
@@ -141,8 +146,31 @@ class World {
       beat.set_phase(core_->state() == JobState::kDraining || rng_.below(4) == 0 ? v1::WAITING
                                                                                  : v1::TRAINING);
       beat.set_step(static_cast<std::int64_t>(rng_.below(100)));
+      tell_part(m, beat);
       feed(Received{{m.stream}, message});
     }
+  }
+
+  void hang(Member& m) {
+    if (m.stream == 0 || m.frozen || core_->state() != JobState::kRunning) return;
+    spoil(m);
+    m.hung_in = generation_;
+  }
+
+  // While one hangs, the others wait for it. Else each is in any part, though not for long.
+  void tell_part(const Member& m, v1::Heartbeat& beat) {
+    beat.add_step_times()->set_compute_ns(50'000'000);
+    beat.add_step_time_steps(1);
+    const bool one_hangs = std::ranges::any_of(members_, [](const Member& each) { return each.hung_in > 0; });
+    const milliseconds time(one_hangs ? 10'001 : static_cast<std::int64_t>(rng_.below(10'000)));
+    beat.set_part(m.hung_in > 0 ? v1::PART_COMPUTE
+                  : one_hangs   ? v1::PART_EXCHANGE
+                                : static_cast<v1::StepPart>(rng_.below(5)));
+    beat.set_part_ns(Duration(time).count());
+    if (one_hangs) beat.set_step(100);
+    if (m.hung_in == 0) return;
+    beat.set_generation(static_cast<std::uint64_t>(m.hung_in));
+    beat.set_phase(v1::TRAINING);
   }
 
   void die(Member& m) {
@@ -205,7 +233,7 @@ class World {
     for (const api::Fault& lost : effects.lost) check_verdict(lost);
     for (Member& m : members_) {
       if (closed.contains(m.stream) && !is_final(core_->state()))
-        m.gone = spoil(m), m.stream = 0, m.frozen = false;
+        m.gone = spoil(m), m.stream = 0, m.frozen = false, m.hung_in = 0;
     }
   }
 
@@ -235,6 +263,7 @@ class World {
 
   void check_verdict(const api::Fault& verdict) {
     ++verdicts_;
+    hangs_ += verdict.kind == api::FaultKind::kHung ? 1 : 0;
     if (verdict.kind == api::FaultKind::kMissing) return;
     for (const api::Victim& victim : verdict.victims)
       EXPECT_FALSE(victim.role == verdict.role && victim.index == verdict.index);
@@ -253,11 +282,11 @@ class World {
   std::map<std::uint64_t, std::string> sent_;
   std::set<std::string> bad_pods_;  // of members that died, froze, failed, or broke the protocol
   bool bad_ = false, false_report_ = false;
-  int views_ = 0, verdicts_ = 0, early_ticks_ = 0;
+  int views_ = 0, verdicts_ = 0, early_ticks_ = 0, hangs_ = 0;
 };
 
 void run_worlds(bool survive) {
-  int views = 0, verdicts = 0, early_ticks = 0;
+  int views = 0, verdicts = 0, early_ticks = 0, hangs = 0;
   for (std::uint64_t seed = 1; seed <= 600; ++seed) {
     SCOPED_TRACE(str_cat("seed ", seed));
     World world(seed, survive);
@@ -265,11 +294,13 @@ void run_worlds(bool survive) {
     views += world.views();
     verdicts += world.verdicts();
     early_ticks += world.early_ticks();
+    hangs += world.hangs();
     if (::testing::Test::HasFailure()) return;
   }
   EXPECT_GT(views, 500);
   EXPECT_GT(verdicts, 500);
   EXPECT_GT(early_ticks, 500) << "some ticks can be spared";
+  EXPECT_GT(hangs, 50);
 }
 
 TEST(CoreRandomTest, JobsThatFail) {

@@ -142,6 +142,8 @@ TEST(CoreTest, AbsurdFiguresAreBroughtIntoRange) {
     beat.set_total_steps(value);
     beat.set_weights_hash_step(value);
     beat.set_phase(static_cast<v1::MemberPhase>(99));
+    beat.set_part(static_cast<v1::StepPart>(value < 0 ? 99 : v1::PART_COMPUTE));
+    beat.set_part_ns(value);
     beat.mutable_times()->set_step_ns(value);
     beat.mutable_times()->set_checkpoint_ns(value);
     beat.add_records()->set_step(value);

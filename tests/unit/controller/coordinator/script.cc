@@ -228,9 +228,13 @@ class Player {
       beat.mutable_staleness()->set_dropped(line.number("dropped"));
       beat.mutable_staleness()->set_max(line.number("stale"));
     }
+    v1::StepPart part = v1::PART_NONE;
+    (void)v1::StepPart_Parse("PART_" + line.text("part", "NONE"), &part);
+    beat.set_part(part);
+    beat.set_part_ns(line.number("part_ms") * 1'000'000);
     if (line.has("gpu")) beat.mutable_gpu()->set_name(line.text("gpu"));
     for (int i = 0; i < line.number("times"); ++i) {
-      beat.add_step_times();
+      beat.add_step_times()->set_compute_ns(line.number("own_ms") * 1'000'000);
       beat.add_step_time_steps(i + 1);
     }
     Line repeated("beat " + line.words[1]);

@@ -2,8 +2,8 @@
 
 // Scripts for the coordinator's core: text in, everything that it does as text out.
 //
-//   job chief=1 worker=3 [attempt=N] [chief_incarnation=N] [policy=next] [min=N] [form=MS] [rejoin=MS] [trained=1 [finished=N]]
-//   always first; time begins at 0
+//   job chief=1 worker=3 [attempt=N] [chief_incarnation=N] [policy=next] [min=N] [form=MS] [rejoin=MS]
+//   [trained=1 [finished=N]] always first; time begins at 0
 //       [ps=N [mode=async|ssp] [gradients=N] [lost=N]] [evaluator=1]      lost, finished: the worker of
 //       that index, before
 //   hello STREAM ROLE INDEX [id=X] [pod=X] [job=X] [version=N] [attempt=N] [incarnation=N]
@@ -14,10 +14,10 @@
 //   away MS                                          time passes, and the coordinator sees nothing of it
 //   beat STREAM [gen=N] [step=N] [steps=N] [samples=N] [total=N] [phase=NAME] [hash=N hash_step=N]
 //   [records=N] [step_ms=N] [times=N] [evaluation=STEP] [busy_ms=N [in=N] [out=N] [queue=N]] [dropped=N
-//   [stale=N]] [gpu=NAME] fault STREAM ID [gen=N] [reason=X] leave STREAM finished|failed|stopped [reason=X]
-//   [model=X] checkpoint STREAM step=N path=X end STREAM [reason=X] pod ROLE INDEX [pod=X] [exit=N]
-//   [signal=N] [reason=X] absent ROLE INDEX [pod=X] [within=X] empty STREAM | again STREAM a message without
-//   content; a second Hello stop REASON report
+//   [stale=N]] [gpu=NAME] [part=NAME [part_ms=N]] [own_ms=N, of each of `times`] fault STREAM ID [gen=N]
+//   [reason=X] leave STREAM finished|failed|stopped [reason=X] [model=X] checkpoint STREAM step=N path=X end
+//   STREAM [reason=X] pod ROLE INDEX [pod=X] [exit=N] [signal=N] [reason=X] absent ROLE INDEX [pod=X]
+//   [within=X] empty STREAM | again STREAM a message without content; a second Hello stop REASON report
 // In values, "_" stands for a blank.
 
 #include <string>

@@ -110,6 +110,7 @@ TEST(DiagnosisTest, AVerdictAloneHasItsCause) {
   EXPECT_EQ(cause(FaultKind::kMissing), RestartCause::kSilent);
   EXPECT_EQ(cause(FaultKind::kFrozen), RestartCause::kSilent);
   EXPECT_EQ(cause(FaultKind::kUnreachable), RestartCause::kSilent);
+  EXPECT_EQ(cause(FaultKind::kHung), RestartCause::kHung);
   EXPECT_EQ(cause(FaultKind::kDiverged), RestartCause::kDiverged);
   EXPECT_EQ(cause(FaultKind::kDead), RestartCause::kSilent);
   EXPECT_EQ(cause(FaultKind::kDead, 11), RestartCause::kKilled);
@@ -139,7 +140,7 @@ TEST(DiagnosisTest, CausesThatAreNotTheJobsFaultAreNotCharged) {
     const auto cause = static_cast<RestartCause>(i);
     (api::is_charged(cause) ? charged : excused).insert(api::name(cause));
   }
-  EXPECT_THAT(charged, UnorderedElementsAre("Exited", "Killed", "OOMKilled", "NotStarted", "Silent",
+  EXPECT_THAT(charged, UnorderedElementsAre("Exited", "Killed", "OOMKilled", "NotStarted", "Silent", "Hung",
                                             "Diverged", "DeadlineExceeded"));
   EXPECT_THAT(excused, UnorderedElementsAre("Evicted", "Preempted", "NodeLost", "NodeShutdown",
                                             "RefusedByNode", "Deleted", "ControllerLost", "Resized"));

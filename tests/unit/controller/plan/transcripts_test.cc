@@ -354,11 +354,11 @@ class World {
       fault.pod = pod(line.words[1]).spec.name;
       fault.step = 120;
     }
-    if (line.has("kind")) fault.kind = named<api::FaultKind>(line.text("kind"), 11);
+    if (line.has("kind")) fault.kind = named<api::FaultKind>(line.text("kind"), 12);
     if (line.has("exit")) fault.exit_code = static_cast<int>(line.number("exit"));
     if (line.has("signal")) fault.signal = static_cast<int>(line.number("signal"));
     if (line.has("evidence"))
-      fault.evidence = {{named<api::ObservationKind>(line.text("evidence"), 16), line.text("detail")}};
+      fault.evidence = {{named<api::ObservationKind>(line.text("evidence"), 17), line.text("detail")}};
     if (line.has("victim"))
       fault.victims = {{place_of(line.text("victim")).role,
                         place_of(line.text("victim")).index,
@@ -369,8 +369,10 @@ class World {
     const Place place = place_of(line.words[1]);
     const std::string name =
         pod_name(world_.job, place.role, place.index, wanted_attempt(world_.job, place.role, place.index));
-    world_.report->lost.push_back({.fault = {.role = place.role, .index = place.index, .pod = name},
-                                   .age = time_of(line.text("age"), world_.limits)});
+    LostMember lost{.fault = {.role = place.role, .index = place.index, .pod = name},
+                    .age = time_of(line.text("age"), world_.limits)};
+    if (line.has("kind")) lost.fault.kind = named<api::FaultKind>(line.text("kind"), 12);
+    world_.report->lost.push_back(std::move(lost));
   }
   void saved(const Line& line) {
     world_.report->last_save = LastSave{line.number("step"), line.text("error")};

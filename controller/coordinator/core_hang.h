@@ -1,0 +1,80 @@
+#pragma once
+
+// Members of a ring that take no step any more, while their process lives and their heartbeats come: the
+// training thread is stuck in a data read, in code of the user's, in a call of the GPU. Pure.
+//
+// A heartbeat says in which part of which step the training thread is, and since how long by the member's own
+// clock; no clock is compared with another one. A member hangs when it is in a part that is its own (input,
+// compute, update) for longer than the bound, while another one of the view waits for it in the exchange of
+// the same step for longer than the bound. Then others that are in such a part of that step hang, too, from
+// half the bound on: the next view would wait for them. A member that has not come into the view hangs when
+// it is in its own part of an earlier view's step for longer than the bound: nothing of that step is waited
+// for any more.
+//
+// So nobody hangs in a step that is slow for all, in an evaluation, while it saves, or alone; and who waits
+// never does. More members that hang than wait have a cause in common, such as a storage that is away:
+// starting them anew would not help, and nobody is named.
+//
+// The bound is learnt from the job's own steps: kHangFactor times the longest that any member of the view was
+// last seen to take for its own parts, and at least kLeastHang.
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/ids.h"
+
+namespace paceline::coordinator {
+
+// Longer than what ends by itself as a rule: a pause of the machine, a disk that spins up, a name server that
+// is asked again.
+inline constexpr Duration kLeastHang = std::chrono::seconds(10);
+// A step may take a few times as long as the longest of late: another process shares the processors, or a
+// file is in no cache. It counts where a step takes more than two seconds.
+inline constexpr int kHangFactor = 5;
+// Until a member has taken so many it does not hang: the first ones of a view warm up.
+inline constexpr int kFewSteps = 3;
+// A Pace remembers what comes every so many steps: a data read that is slow once in a hundred batches.
+inline constexpr int kPaceSteps = 256;
+
+enum class Part : std::uint8_t { kNone, kInput, kCompute, kExchange, kUpdate };
+const char* part_name(Part part);
+
+// How long a member takes for its own parts of a step.
+class Pace {
+ public:
+  void add(Duration own);
+  // A new view: what was learnt stays.
+  void new_view() { in_view_ = 0; }
+  bool is_known() const { return steps_ >= kFewSteps; }
+  bool is_known_in_view() const { return in_view_ >= kFewSteps; }
+  // The longest of the last kPaceSteps steps at least, and of twice as many at most.
+  Duration longest() const;
+  Duration last() const { return last_; }
+
+ private:
+  Duration block_{}, block_before_{};  // the longest of up to kPaceSteps steps, and of as many before them
+  Duration last_{};
+  int in_block_ = 0;
+  std::int64_t steps_ = 0, in_view_ = 0;
+};
+
+// A member that trains in the view, by its newest heartbeat.
+struct AtWork {
+  int slot = 0;
+  Step step = 0;
+  Part part = Part::kNone;
+  Duration in_part{};
+  bool behind = false;  // it tells of an earlier view yet
+  Pace pace;
+};
+
+struct Hung {
+  std::vector<int> hung, waiting;  // slots, ascending; none hang: both are empty
+};
+
+Duration hang_bound(std::span<const AtWork> members);
+Hung find_hung(std::span<const AtWork> members);
+
+}  // namespace paceline::coordinator
