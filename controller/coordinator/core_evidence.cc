@@ -116,7 +116,8 @@ void CoordinatorCore::Impl::find_hung() {
     at_work.push_back(
         {number(slot), slot.step, heard ? slot.part : Part::kNone, slot.in_part, slot.behind, slot.pace});
   }
-  const Hung found = coordinator::find_hung(at_work);
+  const Duration timeout = std::chrono::milliseconds(config_.training.exchange().timeout_ms());
+  const Hung found = coordinator::find_hung(at_work, least_hang(timeout));
   for (const int each : found.hung) {
     Slot& slot = slots_[static_cast<std::size_t>(each)];
     lose(slot, {Seen::kTakesNoStep, hang_text(slot, found.waiting)}, now_ - slot.in_part);

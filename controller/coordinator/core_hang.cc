@@ -24,14 +24,14 @@ Duration Pace::longest() const {
   return std::max(block_, block_before_);
 }
 
-Duration hang_bound(std::span<const AtWork> members) {
+Duration hang_bound(std::span<const AtWork> members, Duration least) {
   Duration longest{};
   for (const AtWork& member : members) longest = std::max(longest, member.pace.longest());
-  return std::max(kLeastHang, kHangFactor * longest);
+  return std::max(least, kHangFactor * longest);
 }
 
-Hung find_hung(std::span<const AtWork> members) {
-  const Duration bound = hang_bound(members);
+Hung find_hung(std::span<const AtWork> members, Duration least) {
+  const Duration bound = hang_bound(members, least);
   const auto is_stuck = [](const AtWork& member, Duration limit) {
     const bool own =
         member.part == Part::kInput || member.part == Part::kCompute || member.part == Part::kUpdate;

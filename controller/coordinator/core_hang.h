@@ -16,8 +16,10 @@
 // starting them anew would not help, and nobody is named.
 //
 // The bound is learnt from the job's own steps: kHangFactor times the longest that any member of the view was
-// last seen to take for its own parts, and at least kLeastHang.
+// last seen to take for its own parts, and at least least_hang() of the exchange's time limit: whoever lets
+// members wait for longer means it, and before that limit ends the step the culprit is known.
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -30,6 +32,9 @@ namespace paceline::coordinator {
 // Longer than what ends by itself as a rule: a pause of the machine, a disk that spins up, a name server that
 // is asked again.
 inline constexpr Duration kLeastHang = std::chrono::seconds(10);
+constexpr Duration least_hang(Duration exchange_timeout) {
+  return std::max(kLeastHang, exchange_timeout * 2 / 3);
+}
 // A step may take a few times as long as the longest of late: another process shares the processors, or a
 // file is in no cache. It counts where a step takes more than two seconds.
 inline constexpr int kHangFactor = 5;
@@ -74,7 +79,8 @@ struct Hung {
   std::vector<int> hung, waiting;  // slots, ascending; none hang: both are empty
 };
 
-Duration hang_bound(std::span<const AtWork> members);
-Hung find_hung(std::span<const AtWork> members);
+// `least`: by least_hang().
+Duration hang_bound(std::span<const AtWork> members, Duration least);
+Hung find_hung(std::span<const AtWork> members, Duration least);
 
 }  // namespace paceline::coordinator

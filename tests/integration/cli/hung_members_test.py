@@ -16,6 +16,7 @@ apiVersion: paceline.dev/v1alpha1
 kind: TrainingJob
 metadata: {{name: hangs}}
 spec:
+  strategy: {{allReduce: {{timeoutSeconds: 15}}}}
   replicaSpecs:
     chief: {{restartPolicy: {policy}, {template}}}
     worker: {{replicas: 2, restartPolicy: {policy}, {template}}}

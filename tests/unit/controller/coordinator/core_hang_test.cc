@@ -93,7 +93,7 @@ TEST(HangTest, AMemberThatHoldsOthersUpForLongIsFound) {
        {0}},
   };
   for (const auto& c : cases) {
-    const Hung found = find_hung(c.members);
+    const Hung found = find_hung(c.members, kLeastHang);
     EXPECT_EQ(found.hung, c.hung) << c.name;
     EXPECT_EQ(found.waiting, c.waiting) << c.name;
   }
@@ -102,11 +102,21 @@ TEST(HangTest, AMemberThatHoldsOthersUpForLongIsFound) {
 TEST(HangTest, TheBoundFollowsTheLongestStepOfAnyMember) {
   const auto bound = [](Pace one, Pace other) {
     const AtWork members[] = {at(0, kNone, {}, 12, one), at(1, kNone, {}, 12, other)};
-    return hang_bound(members);
+    return hang_bound(members, kLeastHang);
   };
   EXPECT_EQ(bound({}, {}), kLeastHang);
   EXPECT_EQ(bound(pace_of(20, seconds(2)), pace_of(20)), kLeastHang);
   EXPECT_EQ(bound(pace_of(20), pace_of(1, seconds(30))), seconds(150));
+}
+
+TEST(HangTest, WhoeverLetsMembersWaitForLongerMeansIt) {
+  EXPECT_EQ(least_hang(seconds(0)), kLeastHang);
+  EXPECT_EQ(least_hang(seconds(15)), seconds(10));
+  EXPECT_EQ(least_hang(seconds(30)), seconds(20));
+  EXPECT_EQ(least_hang(seconds(600)), seconds(400));
+  const AtWork members[] = {at(0, kExchange, seconds(21)), at(1, kInput, seconds(21))};
+  EXPECT_THAT(find_hung(members, least_hang(seconds(30))).hung, ElementsAre(1));
+  EXPECT_THAT(find_hung(members, least_hang(seconds(33))).hung, IsEmpty());
 }
 
 TEST(HangTest, ASlowReadOnceInAHundredStepsRaisesTheBound) {
@@ -115,10 +125,10 @@ TEST(HangTest, ASlowReadOnceInAHundredStepsRaisesTheBound) {
     pace.add(step % 100 == 0 ? Duration(seconds(8)) : kStep);
     const AtWork members[] = {at(0, kExchange, seconds(39), step, pace),
                               at(1, kInput, seconds(39), step, pace)};
-    if (step >= 100) EXPECT_THAT(find_hung(members).hung, IsEmpty()) << step;
+    if (step >= 100) EXPECT_THAT(find_hung(members, kLeastHang).hung, IsEmpty()) << step;
   }
   const AtWork members[] = {at(0, kExchange, seconds(41), 9, pace), at(1, kInput, seconds(41), 9, pace)};
-  EXPECT_THAT(find_hung(members).hung, ElementsAre(1));
+  EXPECT_THAT(find_hung(members, kLeastHang).hung, ElementsAre(1));
 }
 
 TEST(HangTest, ALongStepIsForgottenInTheEnd) {
