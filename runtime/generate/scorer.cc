@@ -81,7 +81,7 @@ absl::StatusOr<std::span<const float>> Scorer::pass() {
   const auto count = static_cast<std::int64_t>(window_.size());
   PL_RETURN_IF_ERROR(make_program(length_for(count)));
   const tensor::BatchMemory batch = program_->batch();
-  // What comes behind them is not seen from their last position, and the cache's positions of it are written
+  // Their last position does not see the zeros behind them, and the cache's positions there are written
   // before they are read.
   std::fill(std::copy(window_.begin(), window_.end(), batch.tokens.begin()), batch.tokens.end(), 0);
   batch.labels[0] = static_cast<std::int32_t>(count - 1);

@@ -124,7 +124,8 @@ absl::Status check_room(const LastingMemory& needs, const FoundRoom& found) {
               "; ", listed(advice, " or ")));
 }
 
-absl::Status check_host_room(const LastingMemory& needs, const HostRoom& room) {
+std::optional<HostShortage> host_shortage(const LastingMemory& needs, const HostRoom& room) {
+  using enum HostShortage::Bound;
   constexpr std::uint64_t kNoBound = std::numeric_limits<std::uint64_t>::max();
   const std::uint64_t machine = room.machine.value_or(kNoBound);
   const std::uint64_t limit = room.address_space.value_or(kNoBound);
@@ -133,28 +134,41 @@ absl::Status check_host_room(const LastingMemory& needs, const HostRoom& room) {
                                   : kNoBound;
   const std::uint64_t free = std::min({machine, limit, share});
   const std::size_t total = needs.total();
-  if (total <= free) return absl::OkStatus();
+  if (total <= free) return std::nullopt;
+  const bool more_memory = total > std::min(machine, share);
+  return HostShortage{.bound = limit == free     ? kAddressSpace
+                               : machine == free ? kMachine
+                                                 : kShare,
+                      .free = free,
+                      .more_memory = more_memory,
+                      .higher_limit = total > limit,
+                      .fewer_members = more_memory && total <= std::min(machine, limit),
+                      .less_state = needs.state > 0 && total - needs.state <= free,
+                      .smaller_passes = needs.least_passes < needs.passes &&
+                                        total - needs.passes + needs.least_passes <= free};
+}
 
-  std::vector<std::string> advice;
-  const char* const higher = total > limit ? "a higher limit (ulimit -v)" : "";
-  if (total > std::min(machine, share)) {
-    advice.push_back(str_cat(more_memory(false), total > limit ? " and " : "", higher));
-    if (total <= std::min(machine, limit)) advice.emplace_back("fewer members on this machine");
-  } else {
-    advice.emplace_back(higher);
-  }
+absl::Status check_host_room(const LastingMemory& needs, const HostRoom& room) {
+  const std::optional<HostShortage> lacks = host_shortage(needs, room);
+  if (!lacks.has_value()) return absl::OkStatus();
+  std::vector<std::string> advice = {str_cat(lacks->more_memory ? more_memory(false) : "",
+                                             lacks->more_memory && lacks->higher_limit ? " and " : "",
+                                             lacks->higher_limit ? "a higher limit (ulimit -v)" : "")};
+  if (lacks->fewer_members) advice.emplace_back("fewer members on this machine");
   advice.emplace_back("a smaller model");
-  if (needs.state > 0 && total - needs.state <= free) advice.push_back(less_state(needs));
-  if (needs.least_passes < needs.passes && total - needs.passes + needs.least_passes <= free)
+  if (lacks->less_state) advice.push_back(less_state(needs));
+  if (lacks->smaller_passes)
     advice.push_back(str_cat("a smaller microBatchSize or evaluation.batchSize (passes of one sample take ",
                              mib(needs.least_passes), ")"));
-  return absl::ResourceExhaustedError(str_cat(
-      what_needs(needs, limit == free ? "this process's address space" : "this machine's memory"),
-      tensor::free_mebibytes(free),
-      limit == free     ? " MiB are left of its limit (ulimit -v)"
-      : machine == free ? " MiB are free"
-                        : str_cat(" MiB are free for each of the ", room.members, " members on this machine"),
-      "; take ", listed(advice, " or ")));
+  const bool limited = lacks->bound == HostShortage::Bound::kAddressSpace;
+  return absl::ResourceExhaustedError(
+      str_cat(what_needs(needs, limited ? "this process's address space" : "this machine's memory"),
+              tensor::free_mebibytes(lacks->free),
+              limited ? " MiB are left of its limit (ulimit -v)"
+              : lacks->bound == HostShortage::Bound::kMachine
+                  ? " MiB are free"
+                  : str_cat(" MiB are free for each of the ", room.members, " members on this machine"),
+              "; take ", listed(advice, " or ")));
 }
 
 }  // namespace paceline::trainer

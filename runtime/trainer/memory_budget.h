@@ -56,7 +56,22 @@ struct HostRoom {
   int members = 1;
 };
 
-// The same check for this machine's memory: the least of its bounds counts.
+// A member finds too little memory on this machine: the least of the bounds, and what helps beside a smaller
+// model.
+struct HostShortage {
+  enum class Bound : std::uint8_t { kMachine, kShare, kAddressSpace };
+  Bound bound = Bound::kMachine;
+  std::uint64_t free = 0;  // bytes
+  bool more_memory = false;
+  bool higher_limit = false;  // where more_memory helps, both are needed
+  bool fewer_members = false;
+  bool less_state = false;
+  bool smaller_passes = false;
+};
+// Without a value there is room.
+std::optional<HostShortage> host_shortage(const LastingMemory& needs, const HostRoom& room);
+
+// The same check for this machine's memory. RESOURCE_EXHAUSTED says host_shortage() in words.
 absl::Status check_host_room(const LastingMemory& needs, const HostRoom& room);
 
 // Advice where nothing smaller fits. `gpu`: a GPU computes, else the processors do.
