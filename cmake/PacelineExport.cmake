@@ -9,7 +9,7 @@ if(PACELINE_CUDA_ENABLED)
 endif()
 install(TARGETS
     ${gpu_libraries}
-    paceline_runtime paceline_runtime_device paceline_runtime_trainer paceline_runtime_exchange paceline_runtime_collective
+    paceline_runtime paceline_runtime_device paceline_runtime_trainer paceline_runtime_catch_up paceline_runtime_exchange paceline_runtime_collective
     paceline_runtime_transport paceline_runtime_tensor paceline_runtime_tensor_kernels paceline_runtime_model
     paceline_runtime_optimizer paceline_runtime_pserver paceline_runtime_pserver_policy paceline_runtime_pserver_sparse
     paceline_runtime_data paceline_runtime_checkpoint paceline_runtime_member

@@ -168,6 +168,7 @@ void CoordinatorCore::Impl::bind(Slot& slot, const Attached& in) {
   slot.stream = in.stream;
   slot.last_heard = now_;
   slot.held = Slot::Held::kUntold;
+  slot.catch_up = Slot::CatchUp::kNone;
   slot.evidence.reset();
   slot.exit_code.reset();
   slot.signal.reset();
@@ -207,6 +208,8 @@ void CoordinatorCore::Impl::on(const Received& in) {
     case v1::MemberMessage::kCheckpoint:
       if (slot->observes()) return break_protocol(*slot, "an observer's checkpoint");
       return progress_.checkpoint(in.message.checkpoint(), effects_);
+    case v1::MemberMessage::kCaughtUp:
+      return on_caught_up(*slot, in.message.caught_up());
     case v1::MemberMessage::KIND_NOT_SET:
       return break_protocol(*slot, "a message without content");
   }
@@ -324,6 +327,14 @@ void CoordinatorCore::Impl::on_leaving(Slot& slot, const v1::Leaving& leaving) {
   const bool follows = stopped && leaving.follows();  // the one that was asked to will say so, or is dead
   lose(slot, {stopped ? Seen::kStopped : Seen::kSaid, why}, now_, reports || follows);
   slot.evidence->follows = follows && !reports && slot.evidence->soft;
+}
+
+// Words about an earlier view are old.
+void CoordinatorCore::Impl::on_caught_up(Slot& slot, const v1::CaughtUp& word) {
+  if (word.generation() != generation_.value || slot.catch_up == Slot::CatchUp::kNone) return;
+  slot.catch_up = word.error().empty() ? Slot::CatchUp::kDone : Slot::CatchUp::kFailed;
+  log(word.error().empty() ? str_cat(slot.name(), " has caught up")
+                           : str_cat(slot.name(), " does not catch up: ", cut(word.error())));
 }
 
 void CoordinatorCore::Impl::wait_for_the_others(const Slot& leader) {

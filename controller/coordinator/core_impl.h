@@ -44,6 +44,8 @@ struct Slot {
   bool finished_before = false;  // in an earlier coordinator's view, of which it has left
   int rank = -1;                 // in the current view, or the last one while the next is formed
   bool drained = false;          // waits for the next view
+  // A newcomer in the present view: how it gets the state from those who train.
+  enum class CatchUp : std::uint8_t { kNone, kUnderWay, kDone, kFailed } catch_up = CatchUp::kNone;
   // In Forming, of a member that holds an earlier coordinator's view: what its first heartbeat tells.
   enum class Held : std::uint8_t { kUntold, kTrains, kWaits } held = Held::kUntold;
   Phase phase = Phase::kStarting;
@@ -100,6 +102,7 @@ class CoordinatorCore::Impl {
   void on_heartbeat(Slot& slot, const v1::Heartbeat& heartbeat);
   void on_peer_fault(Slot& slot, const v1::PeerFault& fault);
   void on_leaving(Slot& slot, const v1::Leaving& leaving);
+  void on_caught_up(Slot& slot, const v1::CaughtUp& word);
   void on_observation(Slot& slot, const v1::Heartbeat& heartbeat);
   void count(Slot& slot, const v1::Heartbeat& heartbeat);
   bool take(Slot& slot, const v1::Heartbeat& heartbeat);
@@ -150,10 +153,12 @@ class CoordinatorCore::Impl {
   Gathering gathered_ring() const;
   bool is_ready(const Slot& slot) const;
   void take_in_joiners();
+  void begin_catch_up(Slot& newcomer);
   bool misses_gone();
   // Whether all members hold the same view of an earlier coordinator; its generation, else 0.
   std::uint64_t common_view() const;
   void make_view(const std::vector<Slot*>& chosen, bool keeps_ranks);
+  static v1::ViewMember view_member(const Slot& slot);
   void drain_for_next_view(const std::string& why);
   Duration drain_limit(const Slot& slot) const;
   void end(JobState state, std::string reason, bool finished);

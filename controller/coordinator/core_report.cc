@@ -28,7 +28,7 @@ Report CoordinatorCore::Impl::report(TimePoint now) const {
       member.silent = std::max(now - slot.last_heard, Duration::zero());
     }
     member.rank = slot.rank;
-    member.phase = slot.phase;
+    member.phase = slot.catch_up == Slot::CatchUp::kUnderWay ? Phase::kCatchingUp : slot.phase;
     member.step = slot.step;
     member.telemetry = slot.telemetry;
     member.telemetry.server = slot.load.telemetry();

@@ -8,6 +8,10 @@
 
 namespace paceline::coordinator {
 
+namespace {
+constexpr std::size_t kMostSources = 16;  // of a newcomer's state
+}  // namespace
+
 void CoordinatorCore::Impl::settle() {
   if (is_final(state_)) return;
   if (judges()) decide();
@@ -134,18 +138,49 @@ void CoordinatorCore::Impl::form(std::uint64_t generation, const std::vector<Slo
   effects_.report_changed = true;
 }
 
-// A joiner that is still at its data would be waited for by those who could train.
+// A joiner that is still at its data, or at the state, would be waited for by those who could train.
 bool CoordinatorCore::Impl::is_ready(const Slot& slot) const {
-  return slot.attached() && slot.rank < 0 && !slot.viewed && !slot.surplus && slot.phase == Phase::kWaiting;
+  return slot.attached() && slot.rank < 0 && !slot.viewed && !slot.surplus && slot.phase == Phase::kWaiting &&
+         slot.catch_up != Slot::CatchUp::kUnderWay;
 }
 
-// Joiners come, and those whose places are to go leave.
+// Joiners come when all that are ready have the state, or do not get it from those who train: then the next
+// view begins with a copy of it. Those whose places are to go leave.
 void CoordinatorCore::Impl::take_in_joiners() {
   if (!ring_ || state_ != JobState::kRunning || suspicious_since_ || !judges()) return;
-  for (const Slot& slot : members()) {
-    if (is_ready(slot)) return drain_for_next_view(str_cat(slot.name(), " joins"));
+  bool waits = false;
+  const Slot* joins = nullptr;
+  for (Slot& slot : members()) {
     if (slot.surplus && slot.rank >= 0) return drain_for_next_view(str_cat(slot.name(), " leaves"));
+    if (is_ready(slot) && slot.catch_up == Slot::CatchUp::kNone && slot.hello->catches_up())
+      begin_catch_up(slot);
+    if (is_ready(slot)) joins = &slot;
+    waits |= slot.attached() && slot.catch_up == Slot::CatchUp::kUnderWay;
   }
+  if (joins != nullptr && !waits) drain_for_next_view(str_cat(joins->name(), " joins"));
+}
+
+void CoordinatorCore::Impl::begin_catch_up(Slot& newcomer) {
+  std::vector<const Slot*> members_of_view;
+  for (const Slot& slot : members()) {
+    if (slot.attached() && slot.rank >= 0 && slot.hello->catches_up()) members_of_view.push_back(&slot);
+  }
+  v1::CoordinatorMessage message;
+  v1::View& group = *message.mutable_catch_up()->mutable_group();
+  group.set_generation(generation_.value);
+  *group.add_members() = view_member(newcomer);
+  std::vector<StreamId> to = {newcomer.stream};
+  const std::size_t sources = std::min(members_of_view.size(), kMostSources);
+  for (std::size_t i = 0; i < sources; ++i) {  // spread over the view
+    const Slot& source = *members_of_view[i * members_of_view.size() / sources];
+    *group.add_members() = view_member(source);
+    to.push_back(source.stream);
+  }
+  if (sources == 0) return;
+  newcomer.catch_up = Slot::CatchUp::kUnderWay;
+  for (const StreamId stream : to) effects_.send.push_back({stream, message});
+  log(str_cat(newcomer.name(), " gets the state from ", pluralize(sources, "member", "members"),
+              " while they train"));
 }
 
 CoordinatorCore::Impl::Gathering CoordinatorCore::Impl::gathered_ring() const {
@@ -224,7 +259,10 @@ void CoordinatorCore::Impl::make_view(const std::vector<Slot*>& chosen, bool kee
       std::count_if(slots_.begin(), slots_.end(), [](const Slot& s) { return s.trains() && !s.surplus; })));
   ViewRecord record{generation_, {}};
   const auto trainers = std::ranges::count_if(chosen, [](const Slot* s) { return s->trains(); });
-  for (Slot& slot : members()) slot.rank = -1;
+  for (Slot& slot : members()) {
+    slot.rank = -1;
+    slot.catch_up = Slot::CatchUp::kNone;
+  }
   int next = 0;
   for (Slot* const each : chosen) {
     Slot& slot = *each;
@@ -237,18 +275,23 @@ void CoordinatorCore::Impl::make_view(const std::vector<Slot*>& chosen, bool kee
     slot.drained = slot.gone();
     slot.served = false;
     v1::ViewMember& member = *view_.add_members();
-    member.set_role(static_cast<v1::RoleKind>(slot.role));
-    member.set_index(static_cast<std::uint32_t>(slot.index));
-    if (slot.hello) {
-      member.set_member_id(slot.hello->member_id());
-      member.set_pod(slot.hello->pod());
-      member.set_host_id(slot.hello->host_id());
-      *member.mutable_address() = slot.hello->address();
-    }
+    member = view_member(slot);
     if (slot.trains()) member.set_share(1.0 / static_cast<double>(trainers));
     record.members.push_back(slot.name());
   }
   effects_.view = std::move(record);
+}
+
+v1::ViewMember CoordinatorCore::Impl::view_member(const Slot& slot) {
+  v1::ViewMember member;
+  member.set_role(static_cast<v1::RoleKind>(slot.role));
+  member.set_index(static_cast<std::uint32_t>(slot.index));
+  if (!slot.hello) return member;
+  member.set_member_id(slot.hello->member_id());
+  member.set_pod(slot.hello->pod());
+  member.set_host_id(slot.hello->host_id());
+  *member.mutable_address() = slot.hello->address();
+  return member;
 }
 
 void CoordinatorCore::Impl::drain_for_next_view(const std::string& why) {

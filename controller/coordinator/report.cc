@@ -16,6 +16,8 @@ const char* phase_name(Phase phase) {
       return "checkpointing";
     case Phase::kFinished:
       return "finished";
+    case Phase::kCatchingUp:
+      return "catching up";
   }
   return "?";
 }

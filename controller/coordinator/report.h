@@ -22,7 +22,16 @@ namespace paceline::coordinator {
 using plan::JobState;
 using plan::LostMember;
 
-enum class Phase : std::uint8_t { kStarting, kWaiting, kTraining, kEvaluating, kCheckpointing, kFinished };
+// Members say them, but for kCatchingUp: a member that waits, and is given the state meanwhile.
+enum class Phase : std::uint8_t {
+  kStarting,
+  kWaiting,
+  kTraining,
+  kEvaluating,
+  kCheckpointing,
+  kFinished,
+  kCatchingUp
+};
 const char* phase_name(Phase phase);
 
 // Measured by the member on its own clock. Parts add up to `step` but for a small rest.

@@ -49,6 +49,13 @@ void MembershipImpl::report_checkpoint(v1::CheckpointResult result) {
   state_.lock()->reports.add(std::move(message));
 }
 
+void MembershipImpl::report_caught_up(Generation generation, std::string_view error) {
+  v1::MemberMessage message;
+  message.mutable_caught_up()->set_generation(generation.value);
+  message.mutable_caught_up()->set_error(std::string(error));
+  state_.lock()->reports.add(std::move(message));
+}
+
 void MembershipImpl::on_cancel(CancelHook hook) {
   absl::Status status;
   {
@@ -66,6 +73,12 @@ void MembershipImpl::on_view(ViewHook hook) {
   state->view_due = false;
 }
 
+void MembershipImpl::on_catch_up(CatchUpHook hook) {
+  auto state = state_.lock_when([](const State& s) { return !s.hook_running; }, std::chrono::hours(1));
+  state->catch_up_hook = std::move(hook);
+  state->catch_ups.clear();
+}
+
 absl::Status MembershipImpl::leave(const v1::Leaving& leaving, Deadline deadline) {
   absl::Status ended;
   bool up = false;
@@ -75,6 +88,8 @@ absl::Status MembershipImpl::leave(const v1::Leaving& leaving, Deadline deadline
     state->leaving = true;
     state->hook_due = state->view_due = false;
     state->view_hook = nullptr;
+    state->catch_up_hook = nullptr;
+    state->catch_ups.clear();
     ended = state->status;
     up = state->line == Line::kUp && !state->stream_ended;
   }

@@ -53,6 +53,7 @@ class Membership {
  public:
   using CancelHook = std::function<void(const absl::Status&)>;
   using ViewHook = std::function<void(Generation)>;
+  using CatchUpHook = std::function<void(const v1::CatchUp&)>;
 
   // Connects, says Hello, and waits for Welcome; retries until `deadline` while nobody listens. `clock`
   // outlives it and paces the heartbeats. The codes above, or DEADLINE_EXCEEDED with the last reason.
@@ -82,6 +83,8 @@ class Membership {
   virtual void report_peer_fault(Generation generation, Step step, std::string_view peer_member_id,
                                  std::string_view reason) = 0;
   virtual void report_checkpoint(v1::CheckpointResult result) = 0;
+  // A newcomer's word on a CatchUp of this generation; empty: it holds the state.
+  virtual void report_caught_up(Generation generation, std::string_view error) = 0;
 
   // OK while the membership lasts.
   virtual absl::Status status() const = 0;
@@ -94,6 +97,8 @@ class Membership {
   // Called at every view that comes from now on, with its generation: what belongs to an earlier one is over.
   // Else as on_cancel().
   virtual void on_view(ViewHook hook) = 0;
+  // Called at every CatchUp that comes from now on. Else as on_view().
+  virtual void on_catch_up(CatchUpHook hook) = 0;
 
   // Waits for the coordinator until `deadline`, sends what the board still holds and the goodbye, and waits
   // until the coordinator has taken both: up to 20 s at least, since who stands still for a while (a machine

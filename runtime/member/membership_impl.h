@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -57,8 +58,10 @@ class MembershipImpl final : public Membership {
   void report_peer_fault(Generation generation, Step step, std::string_view peer,
                          std::string_view reason) override;
   void report_checkpoint(v1::CheckpointResult result) override;
+  void report_caught_up(Generation generation, std::string_view error) override;
   void on_cancel(CancelHook hook) override;
   void on_view(ViewHook hook) override;
+  void on_catch_up(CatchUpHook hook) override;
   absl::Status leave(const v1::Leaving& leaving, Deadline deadline) override;
 
  private:
@@ -82,6 +85,8 @@ class MembershipImpl final : public Membership {
     bool beat_due = false;    // a heartbeat, before its time
     CancelHook hook;
     ViewHook view_hook;
+    CatchUpHook catch_up_hook;
+    std::deque<v1::CatchUp> catch_ups;  // that the hook has not heard
     bool hook_due = false, view_due = false, hook_running = false;
     bool leaving = false;
   };

@@ -103,8 +103,8 @@ void MembershipImpl::wait_for_work(const std::stop_token& stop) {
   if (wait <= Duration::zero()) return;
   (void)state_.lock_when(
       [&](const State& s) {
-        return stop.stop_requested() || s.stream_ended || s.hook_due || s.view_due || s.line != line ||
-               ((s.reports.next() != nullptr || s.beat_due) && s.line == Line::kUp);
+        return stop.stop_requested() || s.stream_ended || s.hook_due || s.view_due || !s.catch_ups.empty() ||
+               s.line != line || ((s.reports.next() != nullptr || s.beat_due) && s.line == Line::kUp);
       },
       wait);
 }
@@ -170,6 +170,7 @@ v1::MemberMessage MembershipImpl::hello() {
   hello.set_threads(static_cast<std::uint32_t>(std::max(0, environment_.threads)));
   hello.set_attempt(environment_.attempt);
   hello.set_incarnation(environment_.incarnation);
+  hello.set_catches_up(true);
   auto state = state_.lock();
   hello.set_held_generation(state->view.generation());
   hello.set_held_size(static_cast<std::uint32_t>(state->view.members_size()));
@@ -195,6 +196,9 @@ void MembershipImpl::on_message(std::uint64_t stream, const v1::CoordinatorMessa
       if (message.view().generation() <= state->view.generation()) break;
       state->view = message.view();
       state->view_due = state->view_hook != nullptr;
+      break;
+    case v1::CoordinatorMessage::kCatchUp:
+      if (state->catch_up_hook != nullptr) state->catch_ups.push_back(message.catch_up());
       break;
     case v1::CoordinatorMessage::kDrain: {
       const std::uint64_t known = draining_.load(std::memory_order_relaxed);
@@ -275,17 +279,22 @@ void MembershipImpl::send_heartbeat(TimePoint now) {
 void MembershipImpl::run_hooks() {
   CancelHook cancel;
   ViewHook view;
+  CatchUpHook catch_up;
+  std::deque<v1::CatchUp> catch_ups;
   absl::Status status;
   Generation newest;
   {
     auto state = state_.lock();
     if (std::exchange(state->hook_due, false)) cancel = std::exchange(state->hook, nullptr);
     if (std::exchange(state->view_due, false)) view = state->view_hook;
-    if (cancel == nullptr && view == nullptr) return;
+    catch_ups.swap(state->catch_ups);
+    if (!catch_ups.empty()) catch_up = state->catch_up_hook;
+    if (cancel == nullptr && view == nullptr && catch_up == nullptr) return;
     state->hook_running = true;
     status = state->status;
     newest = {state->view.generation()};
   }
+  for (const v1::CatchUp& each : catch_ups) catch_up(each);
   if (view != nullptr) view(newest);
   if (cancel != nullptr) cancel(status);
   state_.lock()->hook_running = false;

@@ -66,16 +66,15 @@ absl::StatusOr<StepReport> Optimizer::step(std::span<float> weights, std::span<c
   PL_CHECK(weights.size() == elements_ && gradient.size() == elements_,
            "weights and gradient are as long as the layout");
   StepReport report;
-  float clip = 1;
   if (spec_.clip_norm() > 0) {
     const double norm = std::sqrt(tensor::cpu::kernels().squared_norm(gradient.data(), gradient.size()));
     if (!std::isfinite(norm)) return diverged(norm, steps_ + 1);
     report.gradient_norm = norm;
     report.clipped = norm > spec_.clip_norm();
-    if (report.clipped) clip = static_cast<float>(spec_.clip_norm() / norm);
+    if (report.clipped) report.factor = static_cast<float>(spec_.clip_norm() / norm);
   }
   begin_step(learning_rate);
-  step_part(0, weights, gradient, clip);
+  step_part(0, weights, gradient, report.factor);
   return report;
 }
 

@@ -41,6 +41,7 @@ struct StateVector {
 struct StepReport {
   std::optional<double> gradient_norm;  // before clipping; only where clip_norm is set
   bool clipped = false;
+  float factor = 1;  // what the gradient counted
 };
 
 class Optimizer {

@@ -116,10 +116,35 @@ absl::Status Replica::update(double learning_rate) {
     PL_RETURN_IF_ERROR(device_->update(learning_rate));
     host_is_old_ = true;
   } else {
-    PL_RETURN_IF_ERROR(optimizer_->step(weights_, gradient(), learning_rate).status());
+    PL_ASSIGN_OR_RETURN(const optimizer::StepReport report,
+                        optimizer_->step(weights_, gradient(), learning_rate));
+    last_update_ = {step_ + 1, optimizer_->steps(), learning_rate, report.factor};
   }
   ++step_;
   return absl::OkStatus();
+}
+
+catch_up::StateView Replica::shared() {
+  catch_up::StateView view{weights_, {}, exchanged_.first(layout_.elements)};
+  for (const optimizer::StateVector& each : optimizer_->state()) view.optimizer.push_back(each.values);
+  return view;
+}
+
+catch_up::LearnedState Replica::learned() {
+  catch_up::LearnedState state{weights_, {}, nullptr};
+  for (const optimizer::StateVector& each : optimizer_->state()) state.optimizer.push_back(each.values);
+  state.apply = [this](const catch_up::Update& update, std::size_t begin, std::span<const float> gradient) {
+    optimizer_->set_steps(update.optimizer_steps - 1);
+    optimizer_->begin_step(update.learning_rate);
+    optimizer_->step_part(begin, std::span(weights_).subspan(begin, gradient.size()), gradient,
+                          update.factor);
+  };
+  return state;
+}
+
+void Replica::set_learned(const catch_up::Learned& learned) {
+  step_ = learned.step;
+  optimizer_->set_steps(learned.optimizer_steps);
 }
 
 absl::StatusOr<std::uint64_t> Replica::hash() {

@@ -20,6 +20,9 @@
 #include "base/clock.h"
 #include "base/ids.h"
 #include "proto/paceline/v1/training.pb.h"
+#include "runtime/catch_up/frame.h"
+#include "runtime/catch_up/state_receiver.h"
+#include "runtime/catch_up/state_sender.h"
 #include "runtime/checkpoint/checkpoint_store.h"
 #include "runtime/collective/communicator.h"
 #include "runtime/optimizer/device_state.h"
@@ -73,6 +76,15 @@ class Replica {
   absl::Status update(double learning_rate);
   absl::StatusOr<std::uint64_t> hash();  // of the weights, wherever they are
 
+  // For a newcomer, while this one trains: the state, and the gradient that the last update() took. REQUIRES:
+  // the state is the host's, and was updated.
+  catch_up::StateView shared();
+  const catch_up::Update& last_update() const { return last_update_; }
+  // For this one, as a newcomer: where the state goes. Valid as long as this is, and the only use of it
+  // meanwhile.
+  catch_up::LearnedState learned();
+  void set_learned(const catch_up::Learned& learned);
+
   // Makes all members hold the state of rank `source`, where they differ; cheap where they don't. It goes in
   // pieces of at most kPieceFloats, each of which may take `limit`. A state that differs leaves the device.
   // The communicator's errors, the device's as INTERNAL; FAILED_PRECONDITION: the models have different
@@ -111,6 +123,7 @@ class Replica {
   std::vector<float> weights_;
   std::span<float> exchanged_;
   Step step_ = 0;
+  catch_up::Update last_update_;
 
   std::unique_ptr<optimizer::DeviceState> device_;  // null: there is none
   std::shared_ptr<const void> pinned_;              // exchanged_, for device_

@@ -95,7 +95,7 @@ absl::Status ServerSaver::take_dense(pserver::Client& client, Duration limit) {
 namespace {
 
 // Storage that fails is no peer that does.
-absl::Status own_fault(const absl::Status& status) {
+absl::Status of_storage(const absl::Status& status) {
   return absl::IsUnavailable(status) ? absl::InternalError(std::string(status.message())) : status;
 }
 
@@ -108,7 +108,7 @@ class MovingRows final : public pserver::sparse::RowSink {
   }
   absl::Status add(int table, int server, const pserver::sparse::SavedRows& rows) override {
     stop_.moved();
-    return own_fault(rows_.add(table, server, rows));
+    return of_storage(rows_.add(table, server, rows));
   }
 
  private:
@@ -132,7 +132,7 @@ absl::StatusOr<std::vector<checkpoint::FileEntry>> ServerSaver::take_parts(pserv
   MovingRows moving(rows, stop_);
   PL_RETURN_IF_ERROR(client.take_rows(moving, from_now(limit)));
   auto parts = rows.finish();
-  if (!parts.ok()) return own_fault(parts.status());
+  if (!parts.ok()) return of_storage(parts.status());
   return parts;
 }
 

@@ -37,16 +37,21 @@ Trainer::Trainer(TrainerParts parts, TrainerOptions options)
       tells_hashes_(!servers_ ||
                     spec_.parameter_server().synchronization() == v1::ParameterServerSpec::SYNCHRONOUS),
       tables_(table_specs(spec_)),
+      catch_ups_(parts_.membership, parts_.fabric, parts_.clock, parts_.logger),
       step_clock_(parts_.clock, &parts_.membership.progress().current_part()),
       started_(parts_.clock.now()) {
   parts_.membership.on_cancel([this](const absl::Status& why) { close_links(why); });
-  if (!servers_) parts_.membership.on_view([this](Generation newest) { close_earlier(newest); });
+  if (!servers_) {
+    parts_.membership.on_view([this](Generation newest) { close_earlier(newest); });
+    parts_.membership.on_catch_up([this](const v1::CatchUp& word) { catch_ups_.begin(word); });
+  }
   parts_.stop.on_expire([this] { close_links(absl::CancelledError(kStopped)); });
 }
 
 Trainer::~Trainer() {
   parts_.membership.on_cancel(nullptr);
   parts_.membership.on_view(nullptr);
+  parts_.membership.on_catch_up(nullptr);
   parts_.stop.on_expire(nullptr);
   parts_.membership.progress().set_extra(nullptr);
 }
@@ -114,6 +119,7 @@ Decision Trainer::fail(const absl::Status& error) {
 // This member trains no more. ABORTED, whatever the reason: to the peers, it is one that went away.
 void Trainer::close_links(const absl::Status& reason) {
   parts_.fabric.cancel_connects(kLastGeneration);
+  catch_ups_.cancel();
   const CloseLinks close = links_.lock()->close;  // a copy: nothing is called under the lock
   if (close != nullptr) close(absl::AbortedError(std::string(reason.message())));
 }
@@ -157,6 +163,7 @@ Decision Trainer::step() {
   if (!result.ok()) return on_error(result.status());
   agreed_ = result->agreed;
   report_step(*result);
+  if (!servers_) catch_ups_.step_applied(*replica_, agreed_.drain);
   const Decision next = machine_.applied(result->step, result->agreed);
   const bool over = machine_.ending() != Ending::kNone;
   return agreed_.drain && leaves && !over && others_go_on() ? machine_.stopped() : next;
@@ -290,6 +297,7 @@ Decision Trainer::write_model() {
 Decision Trainer::report_fault() {
   left_view_ = now();
   session_.reset();
+  catch_ups_.leave(kLastGeneration);
   parts_.membership.progress().set_phase(v1::WAITING);
   const std::optional<int> rank = collective::faulty_rank(fault_);
   std::string peer;

@@ -26,6 +26,7 @@
 #include "runtime/member/membership.h"
 #include "runtime/member/step_clock.h"
 #include "runtime/pserver/client.h"
+#include "runtime/trainer/catch_ups.h"
 #include "runtime/trainer/device_saver.h"
 #include "runtime/trainer/evaluator.h"
 #include "runtime/trainer/member_devices.h"
@@ -210,7 +211,8 @@ class Trainer {
   std::unique_ptr<ServerSaver> saver_;         // of their state, in rank 0; goes before what it uses
   std::unique_ptr<DeviceSaver> device_saver_;  // of a state on the device, in rank 0
   std::unique_ptr<Session> session_;
-  Agreement agreed_;  // of the last step
+  CatchUps catch_ups_;  // goes before the replica
+  Agreement agreed_;    // of the last step
 
   member::StepClock step_clock_;
   std::int64_t saving_ns_ = 0;  // checkpoint time that the next step reports

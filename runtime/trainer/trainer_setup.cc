@@ -49,6 +49,7 @@ Decision Trainer::prepare() {
                              test, " held-out samples, ", replica_->layout().trained_elements,
                              " parameters, ", pluralize(plan->total_steps, "step", "steps"), " of ",
                              spec_.global_batch_size()));
+  if (!servers_) catch_ups_.offer(replica_.get());
   return machine_.prepared(*plan);
 }
 
@@ -344,7 +345,9 @@ absl::Status Trainer::share_state() {
 
 Decision Trainer::align() {
   settle_save();  // before the state may have to come to the host
+  catch_ups_.enter();
   absl::Status status = connect();
+  if (status.ok()) catch_ups_.leave(group_.generation);
   if (status.ok() && !servers_) status = find_source();
   if (!status.ok()) return on_error(status);
   status = resume();

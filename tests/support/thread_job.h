@@ -193,6 +193,8 @@ class ScriptedMembership final : public member::Membership {
     }
     if (on_fault != nullptr) on_fault(fault);
   }
+  void report_caught_up(Generation, std::string_view) override {}
+  void on_catch_up(CatchUpHook) override {}
   void report_checkpoint(v1::CheckpointResult result) override {
     const std::lock_guard lock(mutex_);
     checkpoints_.push_back(std::move(result));

@@ -51,6 +51,8 @@ class RestartsTest(CliCase):
         lines = [json.loads(line) for line in (self.state / "runs/digits/metrics.jsonl").read_text().splitlines()]
         told = [line["step"] for line in lines if line.get("type") == "step"]
         self.assertEqual(told, sorted(set(told)), "no step is told twice, and none after a later one")
+        newcomer = (self.state / f"runs/digits/logs/digits-{lost}-1.log").read_text()
+        self.assertRegex(newcomer, r"caught up with step \d+", "it had the state before it joined")
         times = [line["timeSeconds"] for line in lines if line.get("type") == "step"]
         self.assertEqual(times, sorted(times), "time goes on, whoever is rank 0")
         self.nothing_left()

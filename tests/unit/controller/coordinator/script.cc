@@ -165,6 +165,11 @@ class Player {
       message.mutable_leaving()->set_checkpoint_path(line.text("checkpoint"));
       message.mutable_leaving()->set_follows(line.number("follows") != 0);
     }
+    if (command == "caught") {
+      message.mutable_caught_up()->set_generation(
+          static_cast<std::uint64_t>(line.number("gen", generation_)));
+      message.mutable_caught_up()->set_error(line.text("error"));
+    }
     if (command == "checkpoint") {
       message.mutable_checkpoint()->set_step(line.number("step"));
       message.mutable_checkpoint()->set_path(line.text("path"));
@@ -186,6 +191,7 @@ class Player {
     hello.set_held_generation(static_cast<std::uint64_t>(line.number("held")));
     hello.set_attempt(line.number("attempt", attempt_));
     hello.set_incarnation(line.number("incarnation", attempt_));
+    hello.set_catches_up(line.number("catches", 1) != 0);
     const int place =
         std::atoi(index.c_str()) + (role == "chief" ? 0 : chiefs_) + (role == "ps" ? workers_ : 0);
     hello.set_held_rank(static_cast<std::uint32_t>(line.number("rank", place)));
@@ -284,6 +290,12 @@ class Player {
         return str_cat("View ", message.view().generation(), " of ", message.view().members_size());
       case v1::CoordinatorMessage::kDrain:
         return str_cat("Drain ", message.drain().generation());
+      case v1::CoordinatorMessage::kCatchUp: {
+        std::string names;
+        for (const v1::ViewMember& each : message.catch_up().group().members())
+          names += str_cat(names.empty() ? "" : ", ", each.member_id());
+        return str_cat("CatchUp ", message.catch_up().group().generation(), ": ", names);
+      }
       case v1::CoordinatorMessage::kTaken:
         return str_cat("Taken ", message.taken().heartbeat());
       case v1::CoordinatorMessage::kEvict:

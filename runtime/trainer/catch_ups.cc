@@ -1,0 +1,95 @@
+#include "runtime/trainer/catch_ups.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "base/status.h"
+#include "runtime/trainer/limits.h"
+#include "runtime/trainer/view_group.h"
+
+namespace paceline::trainer {
+
+CatchUps::CatchUps(member::Membership& membership, collective::Fabric& fabric, const Clock& clock,
+                   const Logger& logger)
+    : membership_(membership), fabric_(fabric), clock_(clock), logger_(logger) {}
+
+void CatchUps::offer(Replica* newcomer) {
+  state_.lock()->newcomer = newcomer;
+}
+
+void CatchUps::begin(const v1::CatchUp& catch_up) {
+  auto group = group_of(catch_up.group(), membership_.member_id(), membership_.welcome());
+  if (!group.ok()) return logger_.warning(str_cat("no catch-up: ", group.status().message()));
+  const Generation generation = group->generation;
+  if (group->rank == 0) return receive(*std::move(group));
+  if (generation != membership_.newest_view()) return;
+  auto sender = std::make_unique<catch_up::StateSender>(fabric_, clock_, *std::move(group));
+  state_.lock()->sending.push_back({generation, std::move(sender)});
+}
+
+void CatchUps::receive(collective::Group group) {
+  const Generation generation = group.generation;
+  const auto on_news = [this, generation](const absl::Status& status) {
+    membership_.report_caught_up(generation, std::string(status.message()));
+  };
+  std::shared_ptr<catch_up::StateReceiver> before;
+  {
+    auto state = state_.lock();
+    if (state->newcomer == nullptr) return;
+    before = std::move(state->receiver);
+  }
+  before.reset();  // it writes no more to where the next one does
+  auto state = state_.lock();
+  if (state->newcomer == nullptr) return;
+  state->receiver = std::make_shared<catch_up::StateReceiver>(fabric_, clock_, std::move(group),
+                                                              state->newcomer->learned(), on_news);
+}
+
+void CatchUps::cancel() {
+  const std::shared_ptr<catch_up::StateReceiver> receiver = state_.lock()->receiver;
+  if (receiver != nullptr) receiver->cancel();
+}
+
+bool CatchUps::enter() {
+  std::shared_ptr<catch_up::StateReceiver> receiver;
+  Replica* newcomer = nullptr;
+  {
+    auto state = state_.lock();
+    newcomer = std::exchange(state->newcomer, nullptr);
+    receiver = state->receiver;
+  }
+  if (receiver == nullptr) return false;
+  const auto learned = receiver->finish(Deadline::after(clock_.now(), kLoadLimit));
+  state_.lock()->receiver.reset();
+  if (!learned.ok()) {
+    logger_.info(str_cat("has not caught up: ", learned.status().message()));
+    return false;
+  }
+  newcomer->set_learned(*learned);
+  logger_.info(str_cat("caught up with step ", learned->step,
+                       " while the others trained: ", receiver->bytes_received(), " bytes"));
+  return true;
+}
+
+void CatchUps::step_applied(Replica& replica, bool last) {
+  auto state = state_.lock();
+  if (state->sending.empty()) return;
+  if (replica.on_device() != nullptr) {
+    for (const Sending& each : state->sending) each.sender->refuse();
+    return;
+  }
+  const catch_up::StateView view = replica.shared();
+  for (const Sending& each : state->sending) each.sender->step_applied(view, replica.last_update(), last);
+}
+
+void CatchUps::leave(Generation before) {
+  std::vector<Sending> gone;  // ends without the lock
+  auto state = state_.lock();
+  const auto first = std::stable_partition(state->sending.begin(), state->sending.end(),
+                                           [&](const Sending& each) { return each.generation >= before; });
+  std::move(first, state->sending.end(), std::back_inserter(gone));
+  state->sending.erase(first, state->sending.end());
+}
+
+}  // namespace paceline::trainer

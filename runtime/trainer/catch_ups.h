@@ -1,0 +1,65 @@
+#pragma once
+
+// A member and the newcomers of its ring: it gives them its part of the state while it trains, and
+// was one itself before its first view (runtime/catch_up).
+//
+// Threads: begin() and cancel() are called by any thread, the rest by the training thread.
+
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "base/clock.h"
+#include "base/guarded.h"
+#include "base/log.h"
+#include "proto/paceline/v1/coordinator.pb.h"
+#include "runtime/catch_up/state_receiver.h"
+#include "runtime/catch_up/state_sender.h"
+#include "runtime/collective/fabric.h"
+#include "runtime/member/membership.h"
+#include "runtime/trainer/replica.h"
+
+namespace paceline::trainer {
+
+class CatchUps {
+ public:
+  // The arguments outlive it.
+  CatchUps(member::Membership& membership, collective::Fabric& fabric, const Clock& clock,
+           const Logger& logger);
+
+  // From now on the state may be written to this replica, and nobody else uses it until enter().
+  void offer(Replica* newcomer);
+  // The coordinator's word. One of an earlier view than the newest is left out, as is one that comes to a
+  // member after its first view.
+  void begin(const v1::CatchUp& catch_up);
+  // A newcomer is told that nobody waits for the state any more.
+  void cancel();
+
+  // Into the first view: where this member was given the state, it waits for the last of it. True: the state
+  // is in its replica; false: a part of it at most, or nothing.
+  bool enter();
+  // Behind every step. `last`: the view ends with it.
+  void step_applied(Replica& replica, bool last);
+  // The newcomers of views before this one have what they need, or get it no more.
+  void leave(Generation before);
+
+ private:
+  struct Sending {
+    Generation generation;
+    std::unique_ptr<catch_up::StateSender> sender;
+  };
+  struct State {
+    Replica* newcomer = nullptr;
+    std::shared_ptr<catch_up::StateReceiver> receiver;  // null: there is none
+    std::vector<Sending> sending;
+  };
+  void receive(collective::Group group);
+
+  member::Membership& membership_;
+  collective::Fabric& fabric_;
+  const Clock& clock_;
+  const Logger& logger_;
+  Guarded<State> state_;
+};
+
+}  // namespace paceline::trainer
