@@ -2,10 +2,11 @@
 
 // A member's part in giving a newcomer the state while it trains: the source.
 //
-// The training thread calls step_applied() behind every step. It copies, and waits for nobody: of the
-// gradient what the newcomer has already, and of the state so much as takes a hundredth of a step. A thread
-// of its own finds the newcomer and writes. A newcomer that does not keep up is given up, so that what waits
-// to be sent is bounded.
+// The training thread lends the state and the gradient behind every step, and takes them back before it
+// writes the next gradient. In between a thread of its own copies: of the gradient what the newcomer has
+// already, and so much more of the state as finds room; then it sends. What of the gradient is left then the
+// training thread copies itself, and a little of the state where there was no time for any. It waits for
+// nobody: a newcomer that does not keep up is given up, so that what waits to be sent is bounded.
 
 #include <cstddef>
 #include <deque>
@@ -43,55 +44,72 @@ class StateSender {
   StateSender(const StateSender&) = delete;
   StateSender& operator=(const StateSender&) = delete;
 
-  // The state is as `update` has left it. `last`: the view ends here.
-  void step_applied(const StateView& state, const Update& update, bool last);
+  // --- training thread ---
+  // The state is as `update` has left it, and stays so until take_back().
+  void lend(StateView state, const Update& update);
+  // The call ends every use of what was lent, if anything was.
+  void take_back();
+  // The view ends with this step: it is lent and taken back, and nothing follows.
+  void end(StateView state, const Update& update);
   // The state is where this source can't give it from.
   void refuse();
 
+  // --- any thread ---
   std::size_t waiting() const { return shared_.lock()->bytes; }  // bytes that are not sent yet
   // OK while it goes on, or when all is sent; else why it was given up.
   absl::Status status() const { return shared_.lock()->status; }
 
   // Bytes may wait to be sent: no more of the state is given beyond the first number, and the newcomer is
   // given up beyond the second, or four steps' gradients.
-  static constexpr std::size_t kManyWaiting = std::size_t{8} << 20, kMostWaiting = std::size_t{64} << 20;
+  static constexpr std::size_t kManyWaiting = std::size_t{32} << 20, kMostWaiting = std::size_t{96} << 20;
 
  private:
   using Chunk = std::unique_ptr<std::byte[]>;  // a header and kMostFloats floats
   struct Waiting {
     Chunk chunk;
-    std::size_t bytes = 0;
+    std::size_t bytes = 0, sent = 0;
+  };
+  struct Lent {
+    StateView state;
+    Update update;
+    std::size_t at = 0, end = 0;  // of the part: elements whose gradient is copied, and is to be
+    bool gave = false;            // some of the state
+  };
+  // The next copy: elements [begin, begin + frame.count) of each.
+  struct Copy {
+    Frame frame;
+    std::vector<std::span<const float>> from;
+    Chunk to;
   };
   struct Shared {
     bool connected = false;
     bool over = false;  // nothing more is taken
+    std::optional<Slice> slice;
+    std::size_t given = 0;  // elements of it
+    std::optional<Lent> lent;
+    bool copying = false;  // from what is lent, without the lock
     std::deque<Waiting> waiting;
     std::size_t bytes = 0;  // that wait
     std::vector<Chunk> free;
     absl::Status status;
   };
+  static bool has_gradient(const Shared& shared) { return shared.lent && shared.lent->at < shared.lent->end; }
+  static bool has_copy(const Shared& shared);
+  static Copy next_copy(Shared& shared);
+  static void add(Shared& shared, Waiting waiting);
 
   void run(const std::stop_token& stop);
   absl::Status connect();
   absl::Status send_all(const std::stop_token& stop);
-  absl::Status send(const Waiting& next, const std::stop_token& stop);
-  void end(absl::Status status);
-  // A frame that waits then; `floats` are copied behind each other.
-  void add(const Frame& frame, std::span<const std::span<const float>> floats);
-  void add_gradient(const StateView& state, const Update& update);
-  void add_state(const StateView& state, const Update& update);
+  absl::Status send_some();
+  void give_up(absl::Status status);
 
   collective::Fabric& fabric_;
   const Clock& clock_;
   const collective::Group group_;
-
-  // The training thread's.
-  std::optional<Slice> slice_;          // known with the first step
-  std::size_t given_ = 0;               // elements of it
-  std::optional<TimePoint> called_at_;  // the last step_applied()'s end
-
   mutable Guarded<Shared> shared_;
-  std::unique_ptr<transport::Streams> stream_;  // the thread's, once connected
+  std::shared_ptr<transport::Streams> stream_;  // the thread's, once connected
+  Waiting sending_;                             // the thread's: under way
   std::jthread thread_;                         // last: it uses all of the above
 };
 

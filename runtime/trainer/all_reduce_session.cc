@@ -61,6 +61,7 @@ AllReduceSession::AllReduceSession(const SessionParts& parts, std::shared_ptr<co
                             shares_)[static_cast<std::size_t>(parts.communicator.rank())]),
       timeout_(std::chrono::milliseconds(parts.spec.exchange().timeout_ms())),
       passes_(parts.spec, train_->shape(), parts.program, nullptr, parts.trainers) {
+  passes_.before_gradient(parts_.before_gradient);
   before_last_ = [this](double loss_sum) { return declare_controls(loss_sum, wishes_); };
   // Alone on a device there is nobody to hear of parts, and the pass is added as a whole.
   if (parts_.communicator.world_size() == 1 && parts_.replica.on_device() != nullptr) return;
@@ -140,6 +141,7 @@ absl::StatusOr<data::Batch> AllReduceSession::next_batch() {
 
 absl::Status AllReduceSession::no_samples(const Agreement& wishes) {
   const std::span<float> gradient = parts_.replica.gradient();
+  if (parts_.before_gradient != nullptr) parts_.before_gradient();
   if (optimizer::DeviceState* const device = parts_.replica.on_device(); device != nullptr) {
     const absl::Status cleared =
         device->queue().clear(device->vectors().gradients, gradient.size() * sizeof(float));

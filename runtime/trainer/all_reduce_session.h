@@ -4,6 +4,7 @@
 // allocated after the first step.
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -32,7 +33,8 @@ struct SessionParts {
   Replica& replica;
   tensor::Program& program;  // bound to the replica, wherever its state is
   collective::Communicator& communicator;
-  std::int64_t trainers = 1;  // v1::View::trainers
+  std::int64_t trainers = 1;                        // v1::View::trainers
+  std::function<void()> before_gradient = nullptr;  // hears before the host's gradient is written over
   // Of the devices of all members; null: the hosts exchange.
   std::shared_ptr<exchange::GradientExchange> device_exchange = nullptr;
 };

@@ -80,7 +80,20 @@ void CatchUps::step_applied(Replica& replica, bool last) {
     return;
   }
   const catch_up::StateView view = replica.shared();
-  for (const Sending& each : state->sending) each.sender->step_applied(view, replica.last_update(), last);
+  for (const Sending& each : state->sending) {
+    if (last) {
+      each.sender->end(view, replica.last_update());
+    } else {
+      each.sender->lend(view, replica.last_update());
+    }
+  }
+  lent_ = !last;
+}
+
+void CatchUps::take_back() {
+  if (!std::exchange(lent_, false)) return;
+  auto state = state_.lock();
+  for (const Sending& each : state->sending) each.sender->take_back();
 }
 
 void CatchUps::leave(Generation before) {

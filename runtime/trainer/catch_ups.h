@@ -38,8 +38,11 @@ class CatchUps {
   // Into the first view: where this member was given the state, it waits for the last of it. True: the state
   // is in its replica; false: a part of it at most, or nothing.
   bool enter();
-  // Behind every step. `last`: the view ends with it.
+  // Behind every step: newcomers may be given the replica's state, until take_back(). `last`: the view ends
+  // with that step.
   void step_applied(Replica& replica, bool last);
+  // Before the gradient or the state is written.
+  void take_back();
   // The newcomers of views before this one have what they need, or get it no more.
   void leave(Generation before);
 
@@ -60,6 +63,7 @@ class CatchUps {
   const Clock& clock_;
   const Logger& logger_;
   Guarded<State> state_;
+  bool lent_ = false;  // the training thread's
 };
 
 }  // namespace paceline::trainer

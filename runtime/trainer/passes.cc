@@ -38,6 +38,7 @@ absl::Status Passes::run(const data::Batch& batch, const BeforeLast& before_last
     absl::Status heard;
     const auto on_result = [&](const tensor::ForwardResult& result) {
       loss_sum += result.loss_sum;
+      if (at == 0 && before_gradient_ != nullptr) before_gradient_();
       if (last) heard = before_last(loss_sum);
       return heard;
     };

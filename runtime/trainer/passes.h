@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "proto/paceline/v1/training.pb.h"
@@ -30,6 +31,8 @@ class Passes {
   using BeforeLast = std::function<absl::Status(double loss_sum)>;
   absl::Status run(const data::Batch& batch, const BeforeLast& before_last,
                    const tensor::Program::OnReady& on_ready);
+  // Hears when the gradient is about to be written over.
+  void before_gradient(std::function<void()> hook) { before_gradient_ = std::move(hook); }
 
  private:
   const v1::TrainingSpec& spec_;
@@ -37,6 +40,7 @@ class Passes {
   tensor::Program& program_;
   model::WideAndDeepBatch* const rows_;
   const std::int64_t trainers_;
+  std::function<void()> before_gradient_;   // null: nobody is to hear
   const tensor::Program::OnReady not_yet_;  // null: more passes follow
 };
 

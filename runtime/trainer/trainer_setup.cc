@@ -331,8 +331,14 @@ absl::Status Trainer::open_session() {
   const std::int64_t rows =
       data::cut_batch(spec_.global_batch_size(), shares)[static_cast<std::size_t>(group_.rank)];
   PL_RETURN_IF_ERROR(compile_for(std::span(&rows, 1)));
-  const SessionParts parts{
-      spec_, parts_.clock, *replica_, *program_, *communicator_, trainers(), std::move(device_exchange)};
+  const SessionParts parts{spec_,
+                           parts_.clock,
+                           *replica_,
+                           *program_,
+                           *communicator_,
+                           trainers(),
+                           [this] { catch_ups_.take_back(); },
+                           std::move(device_exchange)};
   PL_ASSIGN_OR_RETURN(
       session_, AllReduceSession::open(parts, workload_.data.train, shares, machine_.plan().total_steps));
   return absl::OkStatus();

@@ -24,7 +24,8 @@ void train(ToyState& state, std::vector<std::unique_ptr<StateSender>>& senders, 
   const Deadline deadline = job.soon();
   while (!over() && !deadline.expired(job.clock.now())) {
     const Update update = state.step();
-    for (auto& sender : senders) sender->step_applied(state.view(), update, false);
+    for (auto& sender : senders) sender->lend(state.view(), update);
+    for (auto& sender : senders) sender->take_back();
     const auto busy = [](const auto& sender) { return sender->waiting() > kMostFloats; };
     while (std::ranges::any_of(senders, busy) && !over()) std::this_thread::yield();
   }
@@ -49,7 +50,7 @@ TEST_P(CatchUpTest, TheNewcomerHasTheStateOfTheLastStepToTheBit) {
   const Step caught_up = state.steps;
   train(state, senders, job, [&] { return state.steps == caught_up + 3; });
   const Update last = state.step();
-  for (auto& sender : senders) sender->step_applied(state.view(), last, true);
+  for (auto& sender : senders) sender->end(state.view(), last);
 
   PL_ASSERT_OK(learned, receiver->finish(job.soon()));
   EXPECT_EQ(learned->step, state.steps);
@@ -73,7 +74,7 @@ TEST(StateReceiver, ASmallModelHasSourcesThatHaveNothingToGive) {
   for (int rank = 1; rank <= 3; ++rank) senders.push_back(job.sender(rank));
   train(state, senders, job, [&] { return job.told(); });
   const Update last = state.step();
-  for (auto& sender : senders) sender->step_applied(state.view(), last, true);
+  for (auto& sender : senders) sender->end(state.view(), last);
   EXPECT_TRUE(receiver->finish(job.soon()).ok());
   EXPECT_EQ(newcomer.weights, state.weights);
 }
@@ -83,7 +84,7 @@ TEST(StateReceiver, AViewThatEndsTooEarlyLeavesItWithoutAState) {
   ToyState state(kElements), newcomer(kElements);
   auto receiver = job.receiver(newcomer);
   auto sender = job.sender(1);
-  sender->step_applied(state.view(), state.step(), true);
+  sender->end(state.view(), state.step());
   EXPECT_EQ(receiver->finish(job.soon()).status().code(), absl::StatusCode::kUnavailable);
   EXPECT_EQ(job.news(1).front().code(), absl::StatusCode::kUnavailable);
 }

@@ -12,11 +12,17 @@ namespace {
 
 constexpr std::size_t kMany = 1'000'000;
 
+void train(StateSender& sender, ToyState& state) {
+  const Update update = state.step();
+  sender.lend(state.view(), update);
+  sender.take_back();
+}
+
 TEST(StateSender, AMemberWaitsForNoNewcomer) {
   ToyJob job(1);
   ToyState state(kMany);
   auto sender = job.sender(1);  // nobody is there
-  for (int i = 0; i < 10; ++i) sender->step_applied(state.view(), state.step(), false);
+  for (int i = 0; i < 10; ++i) train(*sender, state);
   EXPECT_EQ(sender->waiting(), 0);
   sender.reset();  // at once, though it looks for the newcomer still
 }
@@ -31,7 +37,7 @@ TEST(StateSender, ANewcomerThatDoesNotKeepUpIsGivenUp) {
   const Deadline deadline = job.soon();
   std::size_t most = 0;
   while (sender->status().ok() && !deadline.expired(job.clock.now())) {
-    sender->step_applied(state.view(), state.step(), false);
+    train(*sender, state);
     most = std::max(most, sender->waiting());
   }
   EXPECT_EQ(sender->status().code(), absl::StatusCode::kResourceExhausted);
@@ -47,8 +53,7 @@ TEST(StateSender, ANewcomerThatGoesEndsIt) {
     ASSERT_TRUE(job.fabric(0).meet(job.group(0), from, 1, job.soon()).ok());
   }
   const Deadline deadline = job.soon();
-  while (sender->status().ok() && !deadline.expired(job.clock.now()))
-    sender->step_applied(state.view(), state.step(), false);
+  while (sender->status().ok() && !deadline.expired(job.clock.now())) train(*sender, state);
   EXPECT_EQ(sender->status().code(), absl::StatusCode::kUnavailable);
 }
 
