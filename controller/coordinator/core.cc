@@ -57,6 +57,7 @@ CoordinatorCore::Impl::Impl(CoreConfig config, TimePoint now)
       state_since_(now) {
   for (const Role role : {Role::kChief, Role::kWorker, Role::kServer, Role::kEvaluator}) {
     for (const ExpectedRole& expected : config_.roles) {
+      if (expected.role == role) standby_ += expected.standby;
       for (int i = 0; expected.role == role && i < expected.count; ++i) {
         slots_.emplace_back();
         slots_.back().role = role;
@@ -284,7 +285,7 @@ void CoordinatorCore::Impl::count_steps(Slot& slot, const v1::Heartbeat& heartbe
 void CoordinatorCore::Impl::check_weights(const Slot& slot, const v1::Heartbeat& heartbeat) {
   const Step step = heartbeat.weights_hash_step();
   const auto trainers =
-      std::count_if(slots_.begin(), slots_.end(), [](const Slot& s) { return s.trains() && !s.lost; });
+      std::count_if(slots_.begin(), slots_.end(), [](const Slot& s) { return s.trains() && s.rank >= 0; });
   std::vector<int> wrong =
       progress_.weights(slot.rank, static_cast<int>(trainers), step, heartbeat.weights_hash());
   if (wrong.empty()) return;
@@ -435,7 +436,8 @@ void CoordinatorCore::Impl::on(const Resize& in) {
     ++members_;
   }
   std::erase_if(config_.roles, [](const ExpectedRole& each) { return each.role == Role::kWorker; });
-  config_.roles.push_back({Role::kWorker, workers});
+  standby_ = wanted == in.roles.end() ? 0 : wanted->standby;
+  config_.roles.push_back({Role::kWorker, workers, standby_});
   if (there != workers)
     log(str_cat("the job is to have ", pluralize(workers, "worker", "workers"), ", not ", there));
   drop_surplus();

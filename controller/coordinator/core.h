@@ -19,8 +19,9 @@
 // and a lower one than the newest is refused, whenever it comes back. In a ring ranks are compact: a view has
 // those that are there, chief before workers, each by index, and rank 0 is the first of them. A view is
 // formed of all places at first, or after start_timeout of `min_trainers` at least; of those that are left
-// when one is lost, down to that number; and anew when a member that is ready has come. With servers ranks
-// are places.
+// when one is lost, down to that number; and anew when a member that is ready has come. Where some are to
+// stand by, a view has that many fewer, and who is not in it waits, ready, until it is needed. With servers
+// ranks are places.
 //
 // Members are those who train (chief, workers) and the servers. An evaluator is an observer: it is welcomed,
 // what it evaluates counts, it is told when the job finishes; it is in no view, and nobody waits for it or
@@ -74,6 +75,7 @@ struct StreamId {
 struct ExpectedRole {
   Role role = Role::kWorker;  // of kChief at most one
   int count = 0;
+  int standby = 0;  // so many of those wait until another one is lost; workers of a ring only
   bool operator==(const ExpectedRole&) const = default;
 };
 

@@ -21,6 +21,7 @@
 #include "controller/coordinator/core_hello.h"
 #include "controller/coordinator/core_load.h"
 #include "controller/coordinator/core_progress.h"
+#include "controller/coordinator/core_ring.h"
 #include "controller/coordinator/core_silence.h"
 #include "controller/diagnosis/fault_text.h"
 #include "controller/diagnosis/root_cause.h"
@@ -152,6 +153,11 @@ class CoordinatorCore::Impl {
   enum class Gathering : std::uint8_t { kWaits, kAdopts, kOver };
   Gathering gathered_ring() const;
   bool is_ready(const Slot& slot) const;
+  bool waits_to_join(const Slot& slot) const;
+  bool joins(const Slot& slot) const;
+  int most_trainers() const;
+  std::vector<Slot*> candidates(Gathering gathering, bool begun, bool all_newcomers);
+  std::vector<Slot*> wanted_newcomers();
   void take_in_joiners();
   void begin_catch_up(Slot& newcomer);
   bool misses_gone();
@@ -165,8 +171,9 @@ class CoordinatorCore::Impl {
   void choose_saver();
 
   // --- helpers ---
-  TimePoint stop_by() const;  // REQUIRES: stopping_
-  TimePoint end_due() const;  // REQUIRES: stopping_ or finish_by_
+  Phase phase_of(const Slot& slot) const;  // as the report has it
+  TimePoint stop_by() const;               // REQUIRES: stopping_
+  TimePoint end_due() const;               // REQUIRES: stopping_ or finish_by_
   bool judges() const { return !is_final(state_) && !stopping_ && !finish_by_; }
   // Those that a view is made of; the rest of the slots are observers'.
   std::span<Slot> members() { return {slots_.data(), members_}; }
@@ -188,6 +195,7 @@ class CoordinatorCore::Impl {
 
   CoreConfig config_;
   bool ring_ = false;  // no servers
+  int standby_ = 0;    // of those that train so many wait until another one is lost
   // Chief, workers, servers; then evaluators; each by index. Resize adds workers behind those that there are,
   // and takes the last ones away, so that the numbers of the others stay.
   std::vector<Slot> slots_;

@@ -5,6 +5,12 @@
 
 namespace paceline::coordinator {
 
+Phase CoordinatorCore::Impl::phase_of(const Slot& slot) const {
+  if (slot.catch_up == Slot::CatchUp::kUnderWay) return Phase::kCatchingUp;
+  const bool stands_by = standby_ > 0 && state_ == JobState::kRunning && waits_to_join(slot);
+  return stands_by && slot.catch_up == Slot::CatchUp::kNone ? Phase::kStandby : slot.phase;
+}
+
 Report CoordinatorCore::Impl::report(TimePoint now) const {
   Report report;
   report.job = config_.job;
@@ -28,7 +34,7 @@ Report CoordinatorCore::Impl::report(TimePoint now) const {
       member.silent = std::max(now - slot.last_heard, Duration::zero());
     }
     member.rank = slot.rank;
-    member.phase = slot.catch_up == Slot::CatchUp::kUnderWay ? Phase::kCatchingUp : slot.phase;
+    member.phase = phase_of(slot);
     member.step = slot.step;
     member.telemetry = slot.telemetry;
     member.telemetry.server = slot.load.telemetry();

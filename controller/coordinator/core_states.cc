@@ -44,7 +44,10 @@ TimePoint CoordinatorCore::Impl::stop_by() const {
 // than it takes to be called frozen. An observer may have the newest checkpoint yet to evaluate.
 void CoordinatorCore::Impl::settle_end() {
   if (!stopping_ && !finish_by_) return;
-  if (std::any_of(slots_.begin(), slots_.end(), [](const Slot& s) { return s.trains() && s.attached(); })) {
+  const auto is_waited_for = [this](const Slot& s) {  // not who waits for a view that does not come
+    return s.trains() && s.attached() && (!ring_ || stopping_ || s.rank >= 0);
+  };
+  if (std::ranges::any_of(slots_, is_waited_for)) {
     nobody_since_.reset();
     if (now_ < (stopping_ ? stop_by() : *finish_by_)) return;
   } else {
@@ -122,10 +125,17 @@ void CoordinatorCore::Impl::form(std::uint64_t generation, const std::vector<Slo
   }
   generation_.value = adopts ? generation : newest + 1;
   const std::string before = leader_;
+  std::vector<Slot*> left_out;
+  for (Slot& slot : members()) {
+    const bool trained = slot.rank >= 0 && slot.attached() && !slot.surplus;
+    if (trained && std::ranges::find(chosen, &slot) == chosen.end()) left_out.push_back(&slot);
+  }
   make_view(chosen, adopts && ring_);
   if (!adopts) {
     for (const Slot* slot : chosen) send_view(*slot);
+    for (const Slot* slot : left_out) send_view(*slot);
   }
+  for (Slot* slot : left_out) slot->viewed = false;
   if (leader() != nullptr && leader()->hello) leader_ = leader()->hello->member_id();
   progress_.new_view(!before.empty() && leader_ != before);
   state_ = JobState::kRunning;
@@ -138,26 +148,57 @@ void CoordinatorCore::Impl::form(std::uint64_t generation, const std::vector<Slo
   effects_.report_changed = true;
 }
 
-// A joiner that is still at its data, or at the state, would be waited for by those who could train.
-bool CoordinatorCore::Impl::is_ready(const Slot& slot) const {
-  return slot.attached() && slot.rank < 0 && !slot.viewed && !slot.surplus && slot.phase == Phase::kWaiting &&
-         slot.catch_up != Slot::CatchUp::kUnderWay;
+// A member in no view, with its data open.
+bool CoordinatorCore::Impl::waits_to_join(const Slot& slot) const {
+  return slot.attached() && slot.rank < 0 && !slot.viewed && !slot.surplus && slot.phase == Phase::kWaiting;
 }
 
-// Joiners come when all that are ready have the state, or do not get it from those who train: then the next
+// A joiner that is still at the state would be waited for by those who could train.
+bool CoordinatorCore::Impl::is_ready(const Slot& slot) const {
+  return waits_to_join(slot) && slot.catch_up != Slot::CatchUp::kUnderWay;
+}
+
+// A newcomer that has not tried to catch up is waited for only where the others are too few.
+bool CoordinatorCore::Impl::joins(const Slot& slot) const {
+  return is_ready(slot) && (slot.catch_up != Slot::CatchUp::kNone || !slot.hello->catches_up());
+}
+
+int CoordinatorCore::Impl::most_trainers() const {
+  const auto places = std::ranges::count_if(slots_, [](const Slot& s) { return s.trains() && !s.surplus; });
+  return static_cast<int>(places) - standby_;
+}
+
+// The next view has them, and the present one has not.
+std::vector<Slot*> CoordinatorCore::Impl::wanted_newcomers() {
+  std::vector<RingMember> there;
+  for (const Slot& slot : members()) {
+    const bool in_view = slot.attached() && slot.rank >= 0;
+    if (in_view || waits_to_join(slot)) there.push_back({number(slot), slot.role == Role::kChief, in_view});
+  }
+  std::vector<Slot*> wanted;
+  for (const int each : choose_ring(std::move(there), most_trainers())) {
+    Slot& slot = slots_[static_cast<std::size_t>(each)];
+    if (slot.rank < 0) wanted.push_back(&slot);
+  }
+  return wanted;
+}
+
+// Joiners come when all that are wanted have the state, or do not get it from those who train: then the next
 // view begins with a copy of it. Those whose places are to go leave.
 void CoordinatorCore::Impl::take_in_joiners() {
   if (!ring_ || state_ != JobState::kRunning || suspicious_since_ || !judges()) return;
-  bool waits = false;
-  const Slot* joins = nullptr;
-  for (Slot& slot : members()) {
+  for (const Slot& slot : members()) {
     if (slot.surplus && slot.rank >= 0) return drain_for_next_view(str_cat(slot.name(), " leaves"));
-    if (is_ready(slot) && slot.catch_up == Slot::CatchUp::kNone && slot.hello->catches_up())
-      begin_catch_up(slot);
-    if (is_ready(slot)) joins = &slot;
-    waits |= slot.attached() && slot.catch_up == Slot::CatchUp::kUnderWay;
   }
-  if (joins != nullptr && !waits) drain_for_next_view(str_cat(joins->name(), " joins"));
+  if (std::ranges::count_if(members(), [](const Slot& s) { return s.rank >= 0; }) > most_trainers())
+    return drain_for_next_view("the job is smaller now");
+  const std::vector<Slot*> wanted = wanted_newcomers();
+  bool waits = false;
+  for (Slot* const slot : wanted) {
+    if (slot->catch_up == Slot::CatchUp::kNone && slot->hello->catches_up()) begin_catch_up(*slot);
+    waits |= slot->catch_up == Slot::CatchUp::kUnderWay;
+  }
+  if (!wanted.empty() && !waits) drain_for_next_view(str_cat(wanted.back()->name(), " joins"));
 }
 
 void CoordinatorCore::Impl::begin_catch_up(Slot& newcomer) {
@@ -215,15 +256,11 @@ void CoordinatorCore::Impl::form_ring() {
   const bool begun = std::ranges::any_of(members(), [](const Slot& s) { return s.attached() && s.viewed; });
   const bool all = std::ranges::all_of(members(), [](const Slot& s) { return s.attached() || s.gone(); });
   const bool overdue = config_.elastic && now_ - form_since_ >= config_.start_timeout;
-  if (!begun && !all && !overdue) return;
-  std::vector<Slot*> chosen;
-  int trainers = 0;
-  for (Slot& slot : members()) {
-    if (!slot.attached() || slot.surplus || (begun && !slot.viewed && !is_ready(slot))) continue;
-    if (gathering == Gathering::kAdopts && slot.hello->held_generation() == 0) continue;
-    trainers += slot.trains() ? 1 : 0;
-    chosen.push_back(&slot);
-  }
+  const bool enough = standby_ > 0 && attached_trainers() >= most_trainers();
+  if (!begun && !all && !overdue && !enough) return;
+  std::vector<Slot*> chosen = candidates(gathering, begun, false);
+  if (static_cast<int>(chosen.size()) < config_.min_trainers) chosen = candidates(gathering, begun, true);
+  const int trainers = static_cast<int>(chosen.size());
   if (trainers < config_.min_trainers || chosen.empty()) {
     reason_ =
         str_cat("waiting for ", pluralize(std::max(config_.min_trainers - trainers, 1), "member", "members"),
@@ -235,6 +272,21 @@ void CoordinatorCore::Impl::form_ring() {
   const bool adopts = gathering == Gathering::kAdopts && begun;
   if (adopts) std::ranges::sort(chosen, {}, [](const Slot* slot) { return slot->hello->held_rank(); });
   form(held, chosen, adopts);
+}
+
+std::vector<Slot*> CoordinatorCore::Impl::candidates(Gathering gathering, bool begun, bool all_newcomers) {
+  std::vector<RingMember> there;
+  for (const Slot& slot : members()) {
+    if (!slot.attached() || slot.surplus) continue;
+    if (begun && !slot.viewed && !(all_newcomers ? is_ready(slot) : joins(slot))) continue;
+    if (gathering == Gathering::kAdopts && slot.hello->held_generation() == 0) continue;
+    there.push_back({number(slot), slot.role == Role::kChief, slot.viewed});
+  }
+  const int most = gathering == Gathering::kAdopts ? kMaxMembers : most_trainers();
+  std::vector<Slot*> chosen;
+  for (const int each : choose_ring(std::move(there), most))
+    chosen.push_back(&slots_[static_cast<std::size_t>(each)]);
+  return chosen;
 }
 
 // Who had finished is not there for another view, which is no failure of its process; nor is who was lost.
@@ -255,8 +307,7 @@ bool CoordinatorCore::Impl::misses_gone() {
 void CoordinatorCore::Impl::make_view(const std::vector<Slot*>& chosen, bool keeps_ranks) {
   view_ = {};
   view_.set_generation(generation_.value);
-  view_.set_trainers(static_cast<std::uint32_t>(
-      std::count_if(slots_.begin(), slots_.end(), [](const Slot& s) { return s.trains() && !s.surplus; })));
+  view_.set_trainers(static_cast<std::uint32_t>(most_trainers()));
   ViewRecord record{generation_, {}};
   const auto trainers = std::ranges::count_if(chosen, [](const Slot* s) { return s->trains(); });
   for (Slot& slot : members()) {

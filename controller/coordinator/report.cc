@@ -18,6 +18,8 @@ const char* phase_name(Phase phase) {
       return "finished";
     case Phase::kCatchingUp:
       return "catching up";
+    case Phase::kStandby:
+      return "standby";
   }
   return "?";
 }

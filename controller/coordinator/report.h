@@ -22,7 +22,8 @@ namespace paceline::coordinator {
 using plan::JobState;
 using plan::LostMember;
 
-// Members say them, but for kCatchingUp: a member that waits, and is given the state meanwhile.
+// Members say them, but for the last two, of members that wait: one is given the state meanwhile, one is
+// ready for another's place.
 enum class Phase : std::uint8_t {
   kStarting,
   kWaiting,
@@ -30,7 +31,8 @@ enum class Phase : std::uint8_t {
   kEvaluating,
   kCheckpointing,
   kFinished,
-  kCatchingUp
+  kCatchingUp,
+  kStandby
 };
 const char* phase_name(Phase phase);
 

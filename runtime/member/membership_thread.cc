@@ -172,11 +172,11 @@ v1::MemberMessage MembershipImpl::hello() {
   hello.set_incarnation(environment_.incarnation);
   hello.set_catches_up(true);
   auto state = state_.lock();
-  hello.set_held_generation(state->view.generation());
-  hello.set_held_size(static_cast<std::uint32_t>(state->view.members_size()));
-  for (int rank = 0; rank < state->view.members_size(); ++rank) {
-    if (state->view.members(rank).member_id() == member_id_)
-      hello.set_held_rank(static_cast<std::uint32_t>(rank));
+  for (int rank = 0; rank < state->view.members_size(); ++rank) {  // of one that others are in it holds none
+    if (state->view.members(rank).member_id() != member_id_) continue;
+    hello.set_held_generation(state->view.generation());
+    hello.set_held_size(static_cast<std::uint32_t>(state->view.members_size()));
+    hello.set_held_rank(static_cast<std::uint32_t>(rank));
   }
   return message;
 }

@@ -36,12 +36,12 @@ void CatchUps::receive(collective::Group group) {
   std::shared_ptr<catch_up::StateReceiver> before;
   {
     auto state = state_.lock();
-    if (state->newcomer == nullptr) return;
-    before = std::move(state->receiver);
+    if (state->newcomer != nullptr) before = std::move(state->receiver);
   }
   before.reset();  // it writes no more to where the next one does
   auto state = state_.lock();
-  if (state->newcomer == nullptr) return;
+  if (state->newcomer == nullptr)
+    return on_news(absl::FailedPreconditionError("it is not ready for the state"));
   state->receiver = std::make_shared<catch_up::StateReceiver>(fabric_, clock_, std::move(group),
                                                               state->newcomer->learned(), on_news);
 }

@@ -34,6 +34,10 @@ Decision StepMachine::viewed(int rank) {
   return decide(Todo::kAlign, "a new view");
 }
 
+Decision StepMachine::left_out() {
+  return decide(Todo::kWaitForView, "others have the places");
+}
+
 Decision StepMachine::aligned(Step step, Step saved_step, bool evaluates, TimePoint now) {
   step_ = step_before_ = step;
   saved_step_ = saved_step;

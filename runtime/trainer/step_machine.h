@@ -99,6 +99,8 @@ class StepMachine {
 
   Decision prepared(const StepPlan& plan);
   Decision viewed(int rank);
+  // A view has come that this member is not in: it waits for another one.
+  Decision left_out();
   // All members hold the state after `step` steps, of which a checkpoint of `saved_step` is the newest.
   // `evaluates`: the evaluation that is due after it is to be taken, perhaps again, by all.
   Decision aligned(Step step, Step saved_step, bool evaluates, TimePoint now);

@@ -94,6 +94,7 @@ class Trainer {
   Decision report_fault();
   // Into a view; without one the membership ended, somebody asked to stop, or `late`.
   Decision enter(absl::StatusOr<v1::View> view, const std::string& late);
+  Decision stand_by();
   Decision leave();
   Decision on_error(const absl::Status& status);
   Decision fail(const absl::Status& error);

@@ -143,11 +143,22 @@ Decision Trainer::enter(absl::StatusOr<v1::View> view, const std::string& late) 
     return on_error(absl::InternalError(late));
   }
   view_ = *std::move(view);
+  if (!is_in(view_, parts_.membership.member_id())) return stand_by();
   auto group = group_of(view_, parts_.membership.member_id(), parts_.membership.welcome());
   if (!group.ok()) return on_error(group.status());
   group_ = *std::move(group);
   parts_.membership.progress().set_generation(group_.generation);
   return machine_.viewed(group_.rank);
+}
+
+// Others train, and this one is ready to: as a newcomer, which gets their state when it is needed.
+Decision Trainer::stand_by() {
+  const absl::Status left = replica_->leave_device();
+  if (!left.ok()) return on_error(own_fault(left));
+  aligned_ = false;
+  catch_ups_.offer(replica_.get());
+  parts_.logger.info(str_cat("view ", view_.generation(), " has other members: this one stands by"));
+  return machine_.left_out();
 }
 
 absl::Status Trainer::connect() {

@@ -44,6 +44,11 @@ absl::StatusOr<collective::Group> group_of(const v1::View& view, const std::stri
   return group;
 }
 
+bool is_in(const v1::View& view, const std::string& member_id) {
+  return std::ranges::any_of(view.members(),
+                             [&](const v1::ViewMember& each) { return each.member_id() == member_id; });
+}
+
 std::vector<double> shares_of(const v1::View& view) {
   std::vector<double> shares;
   for (const v1::ViewMember& member : view.members()) shares.push_back(member.share());

@@ -15,6 +15,7 @@ namespace paceline::trainer {
 // member.
 absl::StatusOr<collective::Group> group_of(const v1::View& view, const std::string& member_id,
                                            const v1::Welcome& welcome);
+bool is_in(const v1::View& view, const std::string& member_id);
 std::vector<double> shares_of(const v1::View& view);
 
 }  // namespace paceline::trainer

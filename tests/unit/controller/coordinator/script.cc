@@ -70,6 +70,8 @@ class Player {
     config.link_key = std::string(32, 'k');
     for (const Role role : {Role::kChief, Role::kWorker, Role::kServer, Role::kEvaluator})
       config.roles.push_back({role, static_cast<int>(line.number(role_name(role)))});
+    standby_ = static_cast<int>(line.number("standby"));
+    for (ExpectedRole& each : config.roles) each.standby = each.role == Role::kWorker ? standby_ : 0;
     if (line.has("ps")) use_servers(line, config);
     config.form_timeout = config.start_timeout = milliseconds(line.number("form", 10000));
     config.same_machine = line.number("elsewhere") == 0;
@@ -129,7 +131,8 @@ class Player {
                           {api::ObservationKind::kNotJoined, line.text("within")}};
     if (command == "refused") return Refused{line.words[1]};
     if (command == "resize")
-      return Resize{{{Role::kChief, chiefs_}, {Role::kWorker, static_cast<int>(line.number("worker"))}}};
+      return Resize{
+          {{Role::kChief, chiefs_}, {Role::kWorker, static_cast<int>(line.number("worker")), standby_}}};
     if (command == "pod") {
       PodFact fact{role_of(line.words[1]),
                    std::atoi(line.words[2].c_str()),
@@ -341,6 +344,7 @@ class Player {
   TimePoint now_{};
   std::int64_t generation_ = 0, attempt_ = 0;
   int chiefs_ = 0, workers_ = 0, members_ = 0;
+  int standby_ = 0;
   std::vector<std::string> alive_;
   std::map<std::string, Line> beats_;
   std::ostringstream out_;

@@ -165,6 +165,14 @@ TEST(StepMachine, ADrainedViewIsLeftAtTheSameStepAndTheNextOneContinues) {
   EXPECT_EQ(machine.applied(machine.step() + 1, {}).todo, Todo::kStep) << "the old view's drain is forgotten";
 }
 
+TEST(StepMachine, AMemberThatAViewLeavesOutWaitsForAnotherOne) {
+  StepMachine machine = training(plan_of(10), 1, 3);
+  EXPECT_EQ(machine.applied(4, {.drain = true}).todo, Todo::kWaitForView);
+  EXPECT_EQ(machine.left_out().todo, Todo::kWaitForView);
+  EXPECT_EQ(machine.viewed(0).todo, Todo::kAlign);
+  EXPECT_EQ(machine.aligned(7, 4, false, at(2)).todo, Todo::kStep);
+}
+
 TEST(StepMachine, AFailedPeerAbandonsTheStepAndTheNextViewRepeatsIt) {
   StepMachine machine = training(plan_of(10), 1, 3);
   EXPECT_EQ(machine.peer_failed().todo, Todo::kReportFault);

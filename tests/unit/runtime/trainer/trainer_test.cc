@@ -468,6 +468,29 @@ TEST(Trainer, ANewcomerJoinsAtTheEndOfAStepWithTheStateOfTheOthers) {
   EXPECT_EQ(job.member(0).hashes.size(), unbroken.size());
 }
 
+// A view that has others leaves it out; it waits, and joins again with their state.
+TEST(Trainer, AMemberThatIsLeftOutStandsBy) {
+  const v1::TrainingSpec spec = step_spec(40, 32);
+  const Hashes unbroken = train(1, spec);
+  ThreadJob job(3, spec, step_workload(kStepTrain, kStepTest));
+  job.drain_at(1, 10, job.view(2, {0, 1}));
+  job.member(0).at_step(20, [&] {
+    EXPECT_TRUE(job.member(2).membership->waits_again(2));
+    job.member(0).membership->drain(Generation{2});
+    for (const int rank : {0, 1, 2}) job.member(rank).membership->offer_view(job.view(3, {0, 1, 2}));
+  });
+  job.run_view({0, 1, 2});
+  for (int rank = 0; rank < 3; ++rank) {
+    const auto& member = job.member(rank);
+    EXPECT_EQ(member.outcome.ending, Ending::kFinished) << member.outcome.error;
+    for (const auto& [step, hash] : member.hashes) EXPECT_EQ(hash, unbroken.at(step)) << "step " << step;
+  }
+  EXPECT_EQ(job.member(0).hashes.size(), unbroken.size());
+  EXPECT_TRUE(job.member(2).hashes.contains(10));
+  EXPECT_FALSE(job.member(2).hashes.contains(15));
+  EXPECT_TRUE(job.member(2).hashes.contains(30));
+}
+
 // Rank 0 is lost, and the first of those that are left has its duties.
 TEST(Trainer, ALostRank0LeavesItsDutiesToTheNext) {
   const TemporaryFolder folder;

@@ -1,0 +1,18 @@
+#pragma once
+
+// Which members make the next view of a ring. Pure.
+
+#include <vector>
+
+namespace paceline::coordinator {
+
+struct RingMember {
+  int number = 0;        // of its place: chief before workers, each by index
+  bool chief = false;    // it leads where it is there
+  bool in_view = false;  // of those that train, or trained last
+};
+
+// At most `most`, by number: the chief first, then those in the view, then those that wait.
+std::vector<int> choose_ring(std::vector<RingMember> there, int most);
+
+}  // namespace paceline::coordinator
