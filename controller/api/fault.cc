@@ -4,21 +4,32 @@ namespace paceline::api {
 
 namespace {
 
-constexpr const char* kCauseNames[] = {"Exited",        "Killed",    "OOMKilled",      "NotStarted",
-                                       "Silent",        "Hung",      "Diverged",       "DeadlineExceeded",
-                                       "Evicted",       "Preempted", "NodeLost",       "NodeShutdown",
-                                       "RefusedByNode", "Deleted",   "ControllerLost", "Resized"};
-constexpr const char* kFaultNames[] = {"Missing",  "Died",    "Frozen",     "Hung",   "Failed", "Unreachable",
-                                       "Diverged", "Refused", "NotStarted", "Killed", "Exited", "Deleted"};
-constexpr const char* kObservationNames[] = {
-    "StreamEnded", "Silent",        "KeepsView", "TakesNoStep",   "NotJoined",  "Said",
-    "Stopped",     "BrokeProtocol", "PodEnded",  "PodEndedEarly", "PodDeleted", "NodeNotReady",
-    "Diverged",    "OutOfView",     "LostLink",  "PeerReports",   "Refused"};
+constexpr const char* kCauseNames[] = {"Exited",    "Killed",         "OOMKilled",        "OutOfMemory",
+                                       "NotFinite", "DataUnreadable", "NotStarted",       "Silent",
+                                       "Hung",      "Diverged",       "DeadlineExceeded", "Evicted",
+                                       "Preempted", "NodeLost",       "NodeShutdown",     "RefusedByNode",
+                                       "Deleted",   "ControllerLost", "Resized"};
+constexpr const char* kFaultNames[] = {"Missing",     "Died",        "Frozen",    "Hung",
+                                       "Failed",      "OutOfMemory", "NotFinite", "DataUnreadable",
+                                       "Unreachable", "Diverged",    "Refused",   "NotStarted",
+                                       "Killed",      "Exited",      "Deleted"};
+constexpr const char* kObservationNames[] = {"StreamEnded",    "Silent",     "KeepsView",     "TakesNoStep",
+                                             "NotJoined",      "Said",       "OutOfMemory",   "NotFinite",
+                                             "DataUnreadable", "Stopped",    "BrokeProtocol", "PodEnded",
+                                             "PodEndedEarly",  "PodDeleted", "NodeNotReady",  "Diverged",
+                                             "OutOfView",      "LostLink",   "PeerReports",   "Refused"};
 
 }  // namespace
 
 bool is_charged(RestartCause cause) {
   return cause < RestartCause::kEvicted;
+}
+
+bool is_own_word(FaultKind kind) {
+  return kind >= FaultKind::kFailed && kind <= FaultKind::kDataUnreadable;
+}
+bool is_own_word(ObservationKind seen) {
+  return seen >= ObservationKind::kSaid && seen <= ObservationKind::kDataUnreadable;
 }
 
 const char* name(RestartCause value) {

@@ -18,7 +18,10 @@ namespace paceline::api {
 enum class RestartCause : std::uint8_t {
   kExited,            // by itself, with an exit code
   kKilled,            // by a signal
-  kOutOfMemory,       // beyond its memory limit
+  kOomKilled,         // by the kernel, for want of memory
+  kOutOfMemory,       // its own program found no memory, of its host or of its device
+  kNotFinite,         // its loss or gradient
+  kDataUnreadable,    // a file that it needs is missing, damaged or none that it can read
   kNotStarted,        // its command could not be started
   kSilent,            // frozen, unreachable, or it never joined
   kHung,              // alive, and it took no step any more while others waited for it
@@ -39,27 +42,33 @@ bool is_charged(RestartCause cause);
 
 // The kind says what happened to a member. The coordinator tells those up to kDiverged; pods tell the others.
 enum class FaultKind : std::uint8_t {
-  kMissing,      // it never joined
-  kDead,         // its stream ended without a goodbye, or its process did
-  kFrozen,       // its heartbeats stopped
-  kHung,         // its heartbeats come, and it takes no step any more
-  kFailed,       // it said that it failed, or broke the protocol
-  kUnreachable,  // it talks to the coordinator, but it and its peers lost each other
-  kDiverged,     // its weights differ from the others'
-  kRefused,      // its pod runs, and comes with another token than the job's
-  kNotStarted,   // its command can't be started
-  kKilled,       // its process ended by a signal
-  kExited,       // its process ended by itself
-  kDeleted,      // somebody deleted its pod
+  kMissing,         // it never joined
+  kDead,            // its stream ended without a goodbye, or its process did
+  kFrozen,          // its heartbeats stopped
+  kHung,            // its heartbeats come, and it takes no step any more
+  kFailed,          // it said that it failed, or broke the protocol
+  kOutOfMemory,     // it said so, or the kernel killed it for that
+  kNotFinite,       // it said that its loss or gradient is not finite
+  kDataUnreadable,  // it said so
+  kUnreachable,     // it talks to the coordinator, but it and its peers lost each other
+  kDiverged,        // its weights differ from the others'
+  kRefused,         // its pod runs, and comes with another token than the job's
+  kNotStarted,      // its command can't be started
+  kKilled,          // its process ended by a signal
+  kExited,          // its process ended by itself
+  kDeleted,         // somebody deleted its pod
 };
 
 enum class ObservationKind : std::uint8_t {
-  kStreamEnded,    // detail: why
-  kSilent,         // detail: for how long
-  kKeepsView,      // it did not end a view when told to; detail: its number
-  kTakesNoStep,    // detail: in which part of a step it is, for how long, and who waits
-  kNotJoined,      // detail: within how long, and who else is missing
-  kSaid,           // detail: its own error
+  kStreamEnded,  // detail: why
+  kSilent,       // detail: for how long
+  kKeepsView,    // it did not end a view when told to; detail: its number
+  kTakesNoStep,  // detail: in which part of a step it is, for how long, and who waits
+  kNotJoined,    // detail: within how long, and who else is missing
+  kSaid,         // detail: its own error; of the three below, too
+  kOutOfMemory,
+  kNotFinite,
+  kDataUnreadable,
   kStopped,        // it said that it was stopped; detail: why
   kBrokeProtocol,  // detail: how
   kPodEnded,       // detail: the cluster's own words, where they say more than that it ended
@@ -138,6 +147,10 @@ struct Fault {
     visit(NamedField{"provisionalSince", "The cause may yet change."}, x.provisional_since);
   }
 };
+
+// Whether the member itself said that it failed, and how.
+bool is_own_word(FaultKind kind);
+bool is_own_word(ObservationKind seen);
 
 // The names as they stand in the status: "NodeLost", "Frozen", "StreamEnded", ...
 const char* name(RestartCause value);

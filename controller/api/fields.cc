@@ -217,12 +217,12 @@ void visit(FieldVisitor& v, ReplicaSpec& r, IntegerRange replicas, bool elastic)
              .when = {elastic, "the role worker"}},
             replicas, r.max_replicas);
   v.reserved("standby", "leave it out");
-  v.choice(
-      {.name = "restartPolicy",
-       .meaning = "What follows when a member of this role is lost. Never: the job fails; OnFailure, Always: "
-                  "another one takes its place (all-reduce), or all start again from the newest "
-                  "checkpoint; ExitCode: likewise, but exit codes 1 to 127 end it"},
-      r.restart_policy);
+  v.choice({.name = "restartPolicy",
+            .meaning = "What follows when a member is lost. Never: the job fails; OnFailure, Always: another "
+                       "one takes its "
+                       "place (all-reduce), or all start again; ExitCode: likewise, but codes 1 to 127, "
+                       "OutOfMemory, NotFinite and DataUnreadable end it"},
+           r.restart_policy);
   visit_template(v, r);
 }
 

@@ -26,6 +26,20 @@ Part from_wire(v1::StepPart part) {
   return v1::StepPart_IsValid(part) ? static_cast<Part>(part) : Part::kNone;
 }
 
+// A member names the cause of its own failure. A newer member may name one that is unknown here.
+Seen seen_in(v1::Leaving::Cause cause) {
+  switch (cause) {
+    case v1::Leaving::OUT_OF_MEMORY:
+      return Seen::kOutOfMemory;
+    case v1::Leaving::NOT_FINITE:
+      return Seen::kNotFinite;
+    case v1::Leaving::DATA_UNREADABLE:
+      return Seen::kDataUnreadable;
+    default:
+      return Seen::kSaid;
+  }
+}
+
 // Members end so, too, where they have lost another one and no coordinator is there to be told.
 bool may_follow_from_another(const PodFact& end) {
   return !end.signal && (end.exit_code == kExitFailed || end.exit_code == kExitEnded);
@@ -326,7 +340,7 @@ void CoordinatorCore::Impl::on_leaving(Slot& slot, const v1::Leaving& leaving) {
   const bool reports = std::ranges::any_of(reports_, mine);
   const bool stopped = leaving.outcome() == v1::Leaving::STOPPED;
   const bool follows = stopped && leaving.follows();  // the one that was asked to will say so, or is dead
-  lose(slot, {stopped ? Seen::kStopped : Seen::kSaid, why}, now_, reports || follows);
+  lose(slot, {stopped ? Seen::kStopped : seen_in(leaving.cause()), why}, now_, reports || follows);
   slot.evidence->follows = follows && !reports && slot.evidence->soft;
 }
 
@@ -499,7 +513,7 @@ void CoordinatorCore::Impl::evict(StreamId stream, const std::string& reason, bo
   message.mutable_evict()->set_discard(
       another_saves ||
       (verdict_ && (verdict_->kind == api::FaultKind::kDiverged ||
-                    (verdict_->role == Role::kServer && verdict_->kind != api::FaultKind::kFailed))));
+                    (verdict_->role == Role::kServer && !api::is_own_word(verdict_->kind)))));
   effects_.send.push_back({stream, std::move(message)});
   if (close) effects_.close.push_back(stream);
 }

@@ -303,7 +303,7 @@ api::Victim CoordinatorCore::Impl::victim_of(const RootCause& root, const Slot& 
     victim.seen = {Seen::kLostLink, slots_[static_cast<std::size_t>(r.peer)].name()};
     if (r.peer == root.slot) break;
   }
-  const bool tells = root.seen.kind == Seen::kSaid || root.seen.kind == Seen::kNotJoined;
+  const bool tells = api::is_own_word(root.seen.kind) || root.seen.kind == Seen::kNotJoined;
   victim.same = tells && victim.seen == root.seen;
   victim.seen.detail = victim.same ? "" : cut(victim.seen.detail, kMaxNameBytes);
   return victim;

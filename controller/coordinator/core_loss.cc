@@ -31,7 +31,10 @@ LossDecision decide_ring(const RingRules& rules, const api::Fault& verdict, int 
   using enum LossAction;
   const std::string who = member_name(verdict.role, verdict.index);
   const api::RestartPolicy policy = verdict.role == Role::kChief ? rules.chief : rules.worker;
-  if (verdict.kind == api::FaultKind::kDiverged) return fail_on_loss(verdict, trainers_left);
+  // All have the same weights: where a step leads one of them, it leads the others.
+  const bool all_are =
+      verdict.kind == api::FaultKind::kDiverged || verdict.kind == api::FaultKind::kNotFinite;
+  if (all_are) return {kFailJob, str_cat(who, " is lost, and nobody goes on with these weights")};
   if (policy == api::RestartPolicy::kNever) {
     if (!rules.least || trainers_left < *rules.least) return fail_on_loss(verdict, trainers_left);
     return {kFormNextView, str_cat(who, " is lost, and ", trainers_left, " go on without it")};

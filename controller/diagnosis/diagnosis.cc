@@ -38,6 +38,10 @@ constexpr std::pair<std::string_view, RestartCause> kDisruptions[] = {
 
 constexpr int kFirstRetryableCode = 128;
 
+bool is_oom_killed(const cluster::Pod* pod) {
+  return pod != nullptr && pod->ended() && pod->reason == "OOMKilled";
+}
+
 bool was_told_to_leave(const Place& place) {
   return place.built_in && place.pod->exit_code == kExitEnded;
 }
@@ -45,7 +49,7 @@ bool was_told_to_leave(const Place& place) {
 RestartCause cause_by_pod(const Place& place) {
   const cluster::Pod& pod = *place.pod;
   if (const auto disruption = disruption_of(pod)) return *disruption;
-  if (pod.reason == "OOMKilled") return RestartCause::kOutOfMemory;
+  if (is_oom_killed(place.pod)) return RestartCause::kOomKilled;
   if (pod.reason == "DeadlineExceeded") return RestartCause::kDeadlineExceeded;
   if (pod.reason == "StartError" || pod.reason == "ContainerCannotRun") return RestartCause::kNotStarted;
   if (pod.signal || pod.exit_code.value_or(0) >= kFirstRetryableCode) return RestartCause::kKilled;
@@ -65,6 +69,12 @@ RestartCause cause_of(const Fault& fault, const Place& place) {
       return silence;
     case FaultKind::kHung:
       return RestartCause::kHung;
+    case FaultKind::kOutOfMemory:
+      return is_oom_killed(pod) ? RestartCause::kOomKilled : RestartCause::kOutOfMemory;
+    case FaultKind::kNotFinite:
+      return RestartCause::kNotFinite;
+    case FaultKind::kDataUnreadable:
+      return RestartCause::kDataUnreadable;
     case FaultKind::kDiverged:
       return RestartCause::kDiverged;
     case FaultKind::kDeleted:
@@ -103,6 +113,7 @@ void take_end(const cluster::Pod& pod, Fault& fault) {
 
 FaultKind kind_by_end(const Fault& fault, const cluster::Pod* pod) {
   if (pod != nullptr && pod->reason == "StartError") return FaultKind::kNotStarted;
+  if (is_oom_killed(pod)) return FaultKind::kOutOfMemory;
   return fault.signal ? FaultKind::kKilled : FaultKind::kExited;
 }
 
@@ -151,7 +162,8 @@ api::Fault diagnose(const Place& place, std::optional<api::Fault> told) {
   if (fell_silent(fault) && !ended && deleted) {
     fault.kind = FaultKind::kDeleted;
     add_evidence(ObservationKind::kPodDeleted, pod != nullptr ? words_of(*pod) : "", fault);
-  } else if (fault.kind == FaultKind::kDead && (ended || fault.exit_code || fault.signal)) {
+  } else if ((fault.kind == FaultKind::kDead && (ended || fault.exit_code || fault.signal)) ||
+             ((fault.kind == FaultKind::kKilled || fault.kind == FaultKind::kExited) && is_oom_killed(pod))) {
     fault.kind = kind_by_end(fault, pod);
   }
   if (pod != nullptr && pod->node_not_ready) add_evidence(ObservationKind::kNodeNotReady, "", fault);

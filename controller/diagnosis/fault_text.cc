@@ -28,6 +28,9 @@ constexpr Words kWords[] = {{FaultKind::kDead, "its control stream ended without
                             {FaultKind::kHung, "it is in", " "},
                             {FaultKind::kMissing, "it did not join within", " "},
                             {FaultKind::kFailed, "", ""},
+                            {FaultKind::kOutOfMemory, "", ""},
+                            {FaultKind::kNotFinite, "", ""},
+                            {FaultKind::kDataUnreadable, "", ""},
                             {FaultKind::kFailed, "it was stopped", ": "},
                             {FaultKind::kFailed, "it broke the protocol", ": "},
                             {FaultKind::kDead, "its process ended", ": "},
@@ -50,6 +53,9 @@ constexpr const char* kVerbs[] = {"never joined",
                                   "stopped answering",
                                   "hangs",
                                   "failed",
+                                  "ran out of memory",
+                                  "has a loss or a gradient that is not finite",
+                                  "can't read its data",
                                   "can't be reached by its peers",
                                   "has other weights than its peers",
                                   "is refused",
@@ -155,6 +161,11 @@ std::string message_of(const api::Fault& fault) {
   if (has_end && !ends_by_itself(fault.kind))
     message +=
         str_cat("; its process ", end_text(true, fault.exit_code, fault.signal, words_in(fault.evidence)));
+  if (fault.cause == api::RestartCause::kOomKilled)
+    message +=
+        "; give it more memory (of a pod: resources.limits.memory), or let it take less: fewer samples at "
+        "once "
+        "(training.microBatchSize), or a smaller model";
   glue = "; the same happened to ";
   for (const api::Victim& victim : fault.victims) {
     if (victim.same) message += str_cat(std::exchange(glue, ", "), member_name(victim.role, victim.index));

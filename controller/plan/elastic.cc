@@ -21,8 +21,7 @@ bool never(const std::optional<api::ReplicaSpec>& replica) {
 
 // A process that has ended is known to by its pod a moment later, and why.
 bool awaits_end(const Observed& observed, const LostMember& lost, const cluster::Pod* pod, Plan& plan) {
-  const bool will_end =
-      lost.fault.kind == api::FaultKind::kDead || lost.fault.kind == api::FaultKind::kFailed;
+  const bool will_end = lost.fault.kind == api::FaultKind::kDead || api::is_own_word(lost.fault.kind);
   const bool has_end = lost.fault.signal || lost.fault.exit_code || pod == nullptr || pod->ended();
   if (!will_end || has_end || lost.age >= observed.limits.exit_grace) return false;
   requeue(observed.limits.exit_grace - lost.age, plan);

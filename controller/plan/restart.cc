@@ -111,6 +111,13 @@ const char* what_is_permanent(api::RestartCause cause) {
       return "a program that can't be started is permanent";
     case api::RestartCause::kDeadlineExceeded:
       return "a pod that is ended by its own activeDeadlineSeconds is permanent";
+    case api::RestartCause::kOutOfMemory:
+      return "memory that its own program finds lacking is permanent, since the next start needs as much";
+    case api::RestartCause::kNotFinite:
+      return "a loss or a gradient that is not finite is permanent, since the newest checkpoint leads there "
+             "again";
+    case api::RestartCause::kDataUnreadable:
+      return "data that can't be read is permanent, since the next start reads the same";
     default:
       return "exit codes 1 to 127 are permanent";
   }
@@ -140,8 +147,17 @@ Failure::Failure(api::Fault of)
 bool may_restart(api::RestartPolicy policy, api::RestartCause cause) {
   if (policy == api::RestartPolicy::kNever) return false;
   if (policy != api::RestartPolicy::kExitCode || !api::is_charged(cause)) return true;
-  return cause != api::RestartCause::kExited && cause != api::RestartCause::kNotStarted &&
-         cause != api::RestartCause::kDeadlineExceeded;
+  switch (cause) {
+    case api::RestartCause::kExited:
+    case api::RestartCause::kOutOfMemory:
+    case api::RestartCause::kNotFinite:
+    case api::RestartCause::kDataUnreadable:
+    case api::RestartCause::kNotStarted:
+    case api::RestartCause::kDeadlineExceeded:
+      return false;
+    default:
+      return true;
+  }
 }
 
 bool restart_by_policy(const Observed& observed, Failure& failure, Plan& plan) {

@@ -16,8 +16,9 @@ struct Failure {
   std::string reason, message;
 };
 
-// Whether a member with such a fault may start again. ExitCode: exit codes 1 to 127, a program that can't be
-// started and a pod's own deadline are permanent; 128 and more, signals, silence and disruptions are not.
+// Whether a member with such a fault may start again. ExitCode: exit codes 1 to 127, what a member says of
+// its own (no memory, a loss that is not finite, data that it can't read), a program that can't be started
+// and a pod's own deadline are permanent; 128 and more, signals, silence and disruptions are not.
 bool may_restart(api::RestartPolicy policy, api::RestartCause cause);
 
 // By the lost member's restart policy, the budget and the job's size: true: the next attempt begins. False:

@@ -49,7 +49,7 @@ Finding by_verdict(const Observed& observed, Plan& plan) {
   const Duration age = observed.report->fault_age;
   const cluster::Pod* pod = find_pod(observed, told.role, told.index);
   const bool has_end = told.signal || told.exit_code || pod == nullptr || pod->ended();
-  const bool will_end = told.kind == api::FaultKind::kDead || told.kind == api::FaultKind::kFailed;
+  const bool will_end = told.kind == api::FaultKind::kDead || api::is_own_word(told.kind);
   if (will_end && !has_end && age < observed.limits.exit_grace) {
     requeue(observed.limits.exit_grace - age, plan);
     return Finding::kAwaited;

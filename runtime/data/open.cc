@@ -39,10 +39,16 @@ struct JobFiles {
   SetFiles test;
 };
 
+// The files can't be read, or are not as they must be.
+absl::Status unreadable(const absl::Status& status) {
+  const bool other = status.ok() || absl::IsResourceExhausted(status);
+  return other ? status : absl::DataLossError(std::string(status.message()));
+}
+
 // `paceline run` looks for them before anything starts: who gets here without runs in a pod, mostly.
 absl::Status not_there(const absl::Status& status) {
-  if (!absl::IsNotFound(status)) return status;
-  return absl::NotFoundError(str_cat(status.message(),
+  if (!absl::IsNotFound(status)) return unreadable(status);
+  return absl::DataLossError(str_cat(status.message(),
                                      "; it must lie where the member runs: in a pod it is part of the image, "
                                      "or on a volume that the template of each role but ps mounts (volumes, "
                                      "volumeMounts)"));
@@ -79,7 +85,7 @@ absl::StatusOr<JobFiles> open_files(const DataSpec& spec, int threads) {
   for (Task& task : tasks) {
     if (!task.file.ok()) return not_there(task.file.status());
     const absl::Status is_data = check_is_data((*task.file)->bytes(), spec.format() == DataSpec::TEXT);
-    PL_RETURN_IF_ERROR(with_context(is_data, *task.path));
+    PL_RETURN_IF_ERROR(unreadable(with_context(is_data, *task.path)));
     task.list->push_back(*std::move(task.file));
   }
   return files;
@@ -166,7 +172,9 @@ absl::StatusOr<LabelledRows> read_rows(const DataSpec& spec, const SetFiles& fil
 absl::StatusOr<std::shared_ptr<const FileDataset>> open_arrays(const DataSpec& spec, const SetFiles& files,
                                                                bool training) {
   PL_ASSIGN_OR_RETURN(const Affine affine, affine_of(spec));
-  PL_ASSIGN_OR_RETURN(LabelledRows data, read_rows(spec, files));
+  absl::StatusOr<LabelledRows> read = read_rows(spec, files);
+  if (!read.ok()) return unreadable(read.status());
+  LabelledRows data = *std::move(read);
   PL_RETURN_IF_ERROR(override_shape(spec, data.rows));
   PL_ASSIGN_OR_RETURN(const ImageAugmentation augmentation, augmentation_of(spec, data.rows.dims));
   return make_array_dataset(std::move(data.rows), std::move(data.labels), affine,
@@ -187,7 +195,9 @@ absl::StatusOr<std::shared_ptr<const FileDataset>> open_set(const DataSpec& spec
   const TokenWidth width = text                                    ? TokenWidth::kByte
                            : spec.token_type() == DataSpec::UINT32 ? TokenWidth::kUint32
                                                                    : TokenWidth::kUint16;
-  return make_token_dataset(files.inputs, width, options.block_size, options.vocabulary_size);
+  auto tokens = make_token_dataset(files.inputs, width, options.block_size, options.vocabulary_size);
+  if (!tokens.ok()) return unreadable(tokens.status());
+  return tokens;
 }
 
 absl::StatusOr<Datasets> open_custom(const DataSpec& spec, const OpenOptions& options) {
@@ -201,7 +211,9 @@ absl::StatusOr<Datasets> open_custom(const DataSpec& spec, const OpenOptions& op
   }
   const std::map<std::string, std::string> parameters(spec.custom().parameters().begin(),
                                                       spec.custom().parameters().end());
-  PL_ASSIGN_OR_RETURN(Datasets sets, found->second(parameters, options.seed));
+  absl::StatusOr<Datasets> opened = found->second(parameters, options.seed);
+  if (!opened.ok()) return unreadable(opened.status());
+  Datasets sets = *std::move(opened);
   if (sets.train == nullptr || sets.train->size() == 0) {
     return absl::InvalidArgumentError(
         str_cat("the custom data set '", spec.custom().name(), "' has no training samples"));
@@ -229,10 +241,12 @@ absl::StatusOr<Datasets> open_files_of(const DataSpec& spec, const OpenOptions& 
                                                 dims_text(opened[0]->shape().dims)));
     }
   }
-  PL_ASSIGN_OR_RETURN(auto inspected, inspect(std::move(opened), options.inspected_at_once));
+  auto found = inspect(std::move(opened), options.inspected_at_once);
+  if (!found.ok()) return unreadable(found.status());
+  const auto inspected = *std::move(found);
   Datasets sets;
-  sets.train = std::move(inspected[0]);
-  if (inspected.size() > 1) sets.test = std::move(inspected[1]);
+  sets.train = inspected[0];
+  if (inspected.size() > 1) sets.test = inspected[1];
   const auto paths = [](const auto& inputs) {
     return std::vector<std::string>(inputs.begin(), inputs.end());
   };

@@ -7,9 +7,9 @@
 // into memory. A file that someone truncates while it is mapped kills the process (SIGBUS): replace files,
 // don't rewrite them.
 //
-// Errors: INVALID_ARGUMENT (a file or field that isn't as it must be; names the file and the byte or line,
-// what was found and what is allowed), NOT_FOUND, PERMISSION_DENIED, RESOURCE_EXHAUSTED (a named limit, or
-// memory).
+// Errors: DATA_LOSS (a file that is missing, can't be opened or isn't as it must be; names the file and the
+// byte or line, what was found and what is allowed), INVALID_ARGUMENT (a field that isn't as it must be),
+// RESOURCE_EXHAUSTED (a named limit, or memory).
 
 #include <cstdint>
 #include <functional>

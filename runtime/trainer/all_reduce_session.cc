@@ -9,6 +9,7 @@
 #include "runtime/optimizer/schedule.h"
 #include "runtime/trainer/limits.h"
 #include "runtime/trainer/not_finite.h"
+#include "runtime/trainer/passes.h"
 #include "runtime/trainer/plan.h"
 
 namespace paceline::trainer {
@@ -131,12 +132,10 @@ void AllReduceSession::place_update(member::StepClock& clock) {
   clock.move_beyond(StepPart::kCompute, last.passes, StepPart::kUpdate, last.update);
 }
 
-// Its errors are this member's own, whatever their code: no peer is to blame for input.
 absl::StatusOr<data::Batch> AllReduceSession::next_batch() {
   auto batch = input_->next(kInputTimeout);
   if (batch.ok()) return batch;
-  return absl::InternalError(
-      str_cat("step ", parts_.replica.step(), ": no input: ", batch.status().message()));
+  return input_error(batch.status(), str_cat("step ", parts_.replica.step(), ": no input"));
 }
 
 absl::Status AllReduceSession::no_samples(const Agreement& wishes) {

@@ -80,8 +80,7 @@ absl::StatusOr<data::BatchView> Evaluator::fetch(std::int64_t begin, std::int64_
   const data::BatchView view = batch_view(memory, dataset_->shape(), end - begin);
   const absl::Status fetched = dataset_->fetch(rows, 0, view);
   if (fetched.ok()) return view;
-  // This member's own fault, whatever the code: no peer is to blame for input.
-  return absl::InternalError(str_cat("held-out samples ", begin, " to ", end - 1, ": ", fetched.message()));
+  return input_error(fetched, str_cat("held-out samples ", begin, " to ", end - 1));
 }
 
 absl::StatusOr<bool> Evaluator::has_both_labels(const std::function<absl::Status()>& go_on) {

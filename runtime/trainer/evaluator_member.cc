@@ -6,6 +6,7 @@
 #include "base/pluralize.h"
 #include "base/status.h"
 #include "runtime/checkpoint/checkpoint_store.h"
+#include "runtime/trainer/leaving_cause.h"
 #include "runtime/trainer/memory_budget.h"
 #include "runtime/trainer/table_parts.h"
 #include "runtime/trainer/table_specs.h"
@@ -53,7 +54,7 @@ Outcome EvaluatorMember::run() {
     const bool over = parts_.membership.draining().value > 0;
     if (!seen_the_last_) progress.set_phase(v1::WAITING);
     const absl::Status looked = look();
-    if (absl::IsInternal(looked)) return leave(v1::Leaving::FAILED, looked);
+    if (absl::IsInternal(looked) || !outcome_.error.ok()) return leave(v1::Leaving::FAILED, looked);
     if (over && looked.ok() && !std::exchange(seen_the_last_, true)) {
       progress.set_phase(v1::FINISHED);
       parts_.membership.beat_now();
@@ -178,7 +179,10 @@ absl::Status EvaluatorMember::evaluate(const checkpoint::CheckpointStore& store,
     PL_RETURN_IF_ERROR(rows_->load(*parts, going));
     pull = [this](std::span<const pserver::sparse::RowsPull> pulls) { return rows_->pull(pulls); };
   }
-  PL_ASSIGN_OR_RETURN(const EvaluationResult result, evaluator_->run_alone(going, pull));
+  const auto evaluated = evaluator_->run_alone(going, pull);
+  // A checkpoint that is damaged may be one that is saved again: its own samples are not.
+  if (absl::IsDataLoss(evaluated.status())) outcome_.error = evaluated.status();
+  PL_ASSIGN_OR_RETURN(const EvaluationResult result, evaluated);
   outcome_.step = loaded.progress.step;
   progress.evaluated({loaded.progress.step, result.loss, result.accuracy, result.samples,
                       (parts_.clock.now() - began_).count(), false, result.auc});
@@ -192,6 +196,7 @@ Outcome EvaluatorMember::leave(v1::Leaving::Outcome how, const absl::Status& err
   parts_.membership.progress().set_phase(v1::FINISHED);
   v1::Leaving leaving;
   leaving.set_outcome(how);
+  leaving.set_cause(leaving_cause(error));
   leaving.set_reason(error.ok() ? "this member was asked to stop (SIGTERM or SIGINT)"
                                 : std::string(error.message()));
   leaving.set_step(outcome_.step);

@@ -18,6 +18,16 @@ absl::Status own_fault(const absl::Status& device_error) {
   return absl::InternalError(str_cat("this member's device failed: ", device_error.message()));
 }
 
+absl::Status input_error(const absl::Status& error, std::string_view what) {
+  using enum absl::StatusCode;
+  const bool late =
+      error.code() == kDeadlineExceeded || error.code() == kCancelled || error.code() == kOutOfRange;
+  const absl::StatusCode code = error.code() == kResourceExhausted ? kResourceExhausted
+                                : late                             ? kInternal
+                                                                   : kDataLoss;
+  return absl::Status(code, str_cat(what, ": ", error.message()));
+}
+
 std::uint64_t augmentation_seed(const v1::TrainingSpec& spec, std::int64_t step) {
   if (!spec.data().has_augmentation()) return 0;
   return mix64(mix64(spec.seed() + kAugmentationStream) + static_cast<std::uint64_t>(step)) | 1;

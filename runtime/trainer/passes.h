@@ -47,6 +47,10 @@ class Passes {
 // A device's error as this member's own, whatever its code: no peer is to blame.
 absl::Status own_fault(const absl::Status& device_error);
 
+// An error of this member's samples, where no peer is to blame either. DATA_LOSS: they can't be read, or are
+// not as they must be. RESOURCE_EXHAUSTED: memory. INTERNAL: they came too late, or their reader was stopped.
+absl::Status input_error(const absl::Status& error, std::string_view what);
+
 // Of the augmentation of one step; 0: there is none.
 std::uint64_t augmentation_seed(const v1::TrainingSpec& spec, std::int64_t step);
 

@@ -9,6 +9,7 @@
 #include "base/status.h"
 #include "runtime/collective/fault.h"
 #include "runtime/pserver/progress_deadline.h"
+#include "runtime/trainer/leaving_cause.h"
 #include "runtime/trainer/limits.h"
 #include "runtime/trainer/table_specs.h"
 #include "runtime/trainer/view_group.h"
@@ -84,7 +85,8 @@ Outcome ServerMember::run() {
     const auto rank = collective::faulty_rank(served);
     const bool known = rank.has_value() && *rank >= 0 && *rank < view->members_size();
     parts_.logger.warning(str_cat("view ", generation_.value, " is over: ", served.message()));
-    if (absl::IsResourceExhausted(served) && !rank.has_value()) return end(served);  // nobody else's
+    const bool own = absl::IsResourceExhausted(served) || absl::IsOutOfRange(served);
+    if (own && !rank.has_value()) return end(served);  // nobody else's
     parts_.membership.report_peer_fault(generation_, 0, known ? view->members(*rank).member_id() : "",
                                         std::string(served.message()));
     limit = kWordLimit;
@@ -197,10 +199,11 @@ Outcome ServerMember::end(absl::Status error) {
   if (parts_.stop.requested()) return leave(v1::Leaving::STOPPED, kStopped);
   const bool late = error.code() == absl::StatusCode::kDeadlineExceeded;
   return leave(v1::Leaving::FAILED,
-               late ? "the coordinator had no word when the view was over" : std::string(error.message()));
+               late ? "the coordinator had no word when the view was over" : std::string(error.message()),
+               leaving_cause(error));
 }
 
-Outcome ServerMember::leave(v1::Leaving::Outcome how, const std::string& reason) {
+Outcome ServerMember::leave(v1::Leaving::Outcome how, const std::string& reason, v1::Leaving::Cause cause) {
   Outcome outcome;
   outcome.ending = how == v1::Leaving::STOPPED ? Ending::kStopped : Ending::kFailed;
   if (outcome.ending == Ending::kFailed) outcome.error = absl::InternalError(reason);
@@ -209,16 +212,18 @@ Outcome ServerMember::leave(v1::Leaving::Outcome how, const std::string& reason)
   if (failed)
     parts_.logger.error(
         str_cat("fails: ", reason));  // before anybody is told, who may look into the log then
-  send_goodbye(how, reason);
+  send_goodbye(how, reason, cause);
   if (!failed) parts_.logger.info(str_cat("ends: ", reason));
   return outcome;
 }
 
-void ServerMember::send_goodbye(v1::Leaving::Outcome how, const std::string& reason) {
+void ServerMember::send_goodbye(v1::Leaving::Outcome how, const std::string& reason,
+                                v1::Leaving::Cause cause) {
   if (std::exchange(said_goodbye_, true)) return;
   v1::Leaving leaving;
   leaving.set_outcome(how);
   leaving.set_reason(reason);
+  leaving.set_cause(cause);
   const absl::Status said = parts_.membership.leave(leaving, Deadline::after(now(), kGoodbyeLimit));
   if (!said.ok()) parts_.logger.debug(str_cat("goodbye: ", said.message()));
 }

@@ -62,8 +62,10 @@ class ServerMember {
   absl::Status serve(const v1::View& view);
   absl::Status watch(pserver::Server& server);
   Outcome end(absl::Status error);
-  Outcome leave(v1::Leaving::Outcome how, const std::string& reason);
-  void send_goodbye(v1::Leaving::Outcome how, const std::string& reason);
+  Outcome leave(v1::Leaving::Outcome how, const std::string& reason,
+                v1::Leaving::Cause cause = v1::Leaving::OTHER);
+  void send_goodbye(v1::Leaving::Outcome how, const std::string& reason,
+                    v1::Leaving::Cause cause = v1::Leaving::OTHER);
   TimePoint now() const { return parts_.clock.now(); }
 
   const ServerParts parts_;

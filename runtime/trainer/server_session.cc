@@ -7,6 +7,7 @@
 #include "base/status.h"
 #include "runtime/trainer/limits.h"
 #include "runtime/trainer/not_finite.h"
+#include "runtime/trainer/passes.h"
 
 namespace paceline::trainer {
 
@@ -103,8 +104,7 @@ absl::StatusOr<StepResult> ServerSession::step(const Agreement& wishes, member::
   {
     auto part = clock.part(StepPart::kInput);
     auto taken = input_->take(turn_.unit, kInputTimeout);
-    // Its errors are this member's own, whatever their code: no peer is to blame for input.
-    if (!taken.ok()) return absl::InternalError(str_cat("no input: ", taken.status().message()));
+    if (!taken.ok()) return input_error(taken.status(), "no input");
     batch = *taken;
     input_->expect(turn_.next);
   }

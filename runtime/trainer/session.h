@@ -29,7 +29,7 @@ class Session {
 
   // This member's next gradient, and then new weights in its replica: input, passes, exchange; `clock` says
   // where the time went. On an error the replica is as it was: UNAVAILABLE, DEADLINE_EXCEEDED, ABORTED (a
-  // peer's fault, or closed); INTERNAL: the data set's; OUT_OF_RANGE: the loss or the gradient isn't finite.
+  // peer's fault, or closed); those of input_error(); OUT_OF_RANGE: the loss or the gradient isn't finite.
   virtual absl::StatusOr<StepResult> step(const Agreement& wishes, member::StepClock& clock) = 0;
   // Of the weights that this member holds, on the held-out samples, where the machine says so. The same
   // errors, but OUT_OF_RANGE.

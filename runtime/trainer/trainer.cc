@@ -5,6 +5,7 @@
 #include "base/status.h"
 #include "runtime/checkpoint/checkpoint_store.h"
 #include "runtime/collective/fault.h"
+#include "runtime/trainer/leaving_cause.h"
 #include "runtime/trainer/limits.h"
 #include "runtime/trainer/plan.h"
 #include "runtime/trainer/table_specs.h"
@@ -330,6 +331,7 @@ Decision Trainer::leave() {
       break;
     case Ending::kFailed:
       leaving.set_outcome(v1::Leaving::FAILED);
+      leaving.set_cause(leaving_cause(outcome_.error));
       break;
     default:
       leaving.set_outcome(v1::Leaving::STOPPED);

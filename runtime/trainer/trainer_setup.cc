@@ -232,7 +232,10 @@ absl::Status Trainer::resume() {
   }
   const StepPlan& plan = machine_.plan();
   if (plan.checkpoint_every > 0 || plan.checkpoint_time > Duration::zero()) {
-    PL_RETURN_IF_ERROR(with_context(store.check_writable(), "no checkpoints can be written"));
+    const absl::Status writable = with_context(store.check_writable(), "no checkpoints can be written");
+    if (absl::IsResourceExhausted(writable))  // of the disk, not of memory
+      return absl::FailedPreconditionError(writable.message());
+    PL_RETURN_IF_ERROR(writable);
   }
   if (!resumes) return newest.status();
   TimePoint told = now();

@@ -268,7 +268,8 @@ class PolicyTest(JobCase):
         status = self.status("hungry")
         self.assertEqual((status["reason"], status["restarts"]["byCause"]),
                          ("BackoffLimitExceeded", [{"role": "chief", "cause": "OOMKilled", "count": 1}]))
-        self.assertIn("chief-0 (pod hungry-chief-0-1) was killed by signal 9 (SIGKILL) (OOMKilled)", status["message"])
+        fault = status["fault"]
+        self.assertEqual((fault["pod"], fault["kind"], fault["signal"]), ("hungry-chief-0-1", "OutOfMemory", 9))
 
     def test_reason_that_pods_do_not_start_is_in_the_status(self):
         secret = {"name": "KEY", "valueFrom": {"secretKeyRef": {"name": "absent", "key": "k"}}}

@@ -20,6 +20,7 @@
 #include "base/status.h"
 #include "controller/cluster/local/event_log.h"
 #include "controller/cluster/local/log_tail.h"
+#include "controller/cluster/local/oom_kills.h"
 #include "controller/cluster/local/pod_protocol.h"
 #include "controller/cluster/local/pod_record.h"
 #include "controller/cluster/local/supervisor.h"
@@ -29,6 +30,7 @@ namespace paceline::cluster {
 namespace {
 
 constexpr int kEpollBatch = 64;
+constexpr std::size_t kMostCgroupBytes = 1 << 16;
 constexpr std::uint64_t kWake = 0;  // epoll's tag of our own eventfd; pods' tags are above
 
 std::string host_name() {
@@ -83,7 +85,8 @@ class LocalClusterImpl final : public LocalCluster {
         events_(std::move(events)),
         host_(host_name()),
         epoll_(std::move(epoll)),
-        wake_(std::move(wake)) {
+        wake_(std::move(wake)),
+        oom_kills_(oom_counter(read_file("/proc/self/cgroup", kMostCgroupBytes).value_or(""))) {
     monitor_ = std::jthread([this] { monitor(); });
   }
 
@@ -149,6 +152,7 @@ class LocalClusterImpl final : public LocalCluster {
   std::condition_variable settled_;
   std::map<std::uint64_t, Entry> entries_;
   std::map<std::string, std::uint64_t> tags_;  // by pod name
+  OomKills oom_kills_;
   std::map<std::string, std::string> tokens_;  // by the job's uid
   std::uint64_t last_tag_ = kWake;
   std::set<std::string> changed_;  // keys that the watcher has yet to hear of
@@ -176,6 +180,7 @@ absl::StatusOr<Pod> LocalClusterImpl::create_pod(const PodSpec& spec) {
     pod.host = host_;
     pod.log_path = str_cat(options_.root, "/logs/", spec.name, ".log");
     tags_[spec.name] = tag;
+    oom_kills_.forget();
     entries_[tag].pod = pod;
     entries_[tag].log_begin = size_of(pod.log_path);
   }
@@ -315,6 +320,7 @@ bool LocalClusterImpl::read_notices(Entry& entry) {
     if (got < 0 && errno == EAGAIN) return true;
     if (got != static_cast<ssize_t>(sizeof notice)) return false;
     take_notice(entry.pod, notice, clock_.wall_now());
+    if (entry.pod.signal == SIGKILL && !entry.pod.deleting && oom_kills_.take()) set_oom_killed(entry.pod);
     changed(entry.pod);
   }
 }

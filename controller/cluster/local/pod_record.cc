@@ -108,6 +108,11 @@ void take_notice(Pod& pod, const Notice& notice, WallTime now) {
   }
 }
 
+void set_oom_killed(Pod& pod) {
+  pod.reason = "OOMKilled";
+  pod.message.clear();
+}
+
 void set_supervisor_killed(Pod& pod, WallTime now) {
   set_killed(pod, SIGKILL, ", because its supervisor (paceline-pod) was killed", now);
 }

@@ -21,6 +21,9 @@ absl::Status check_spec(const PodSpec& spec);
 // Brings `pod` up to date with its supervisor's word; a pod that has ended stays as it is.
 void take_notice(Pod& pod, const Notice& notice, WallTime now);
 
+// The kernel killed it for want of memory. REQUIRES: it has ended by SIGKILL.
+void set_oom_killed(Pod& pod);
+
 // Somebody killed the supervisor, and the pod with it.
 void set_supervisor_killed(Pod& pod, WallTime now);
 

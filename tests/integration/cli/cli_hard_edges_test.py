@@ -131,7 +131,7 @@ class HardEdges(CliCase):
         """The error of a run whose members find no room before they make any weights."""
         result = self.ends(1, "run", self.write(text), "--name", "large", **limits)
         status = self.status("large")
-        self.assertEqual((status["phase"], status["reason"], status["step"]), ("Failed", "MemberFailed", 0))
+        self.assertEqual((status["phase"], status["reason"], status["step"]), ("Failed", "MemberOutOfMemory", 0))
         need, free = map(int, re.search(r"they need (\d+) MiB .* and (\d+) MiB are ", status["message"]).groups())
         self.assertLess(free, need)
         self.assertNotIn("GPU", status["message"])

@@ -16,9 +16,9 @@ std::set<std::string> names_up_to(Enum last) {
 }
 
 TEST(FaultTest, EachEnumeratorHasANameOfItsOwn) {
-  EXPECT_EQ(names_up_to(RestartCause::kResized).size(), 16u);
-  EXPECT_EQ(names_up_to(FaultKind::kDeleted).size(), 12u);
-  EXPECT_EQ(names_up_to(ObservationKind::kRefused).size(), 17u);
+  EXPECT_EQ(names_up_to(RestartCause::kResized).size(), 19u);
+  EXPECT_EQ(names_up_to(FaultKind::kDeleted).size(), 15u);
+  EXPECT_EQ(names_up_to(ObservationKind::kRefused).size(), 20u);
   EXPECT_STREQ(name(RestartCause::kResized), "Resized");
   EXPECT_STREQ(name(FaultKind::kDeleted), "Deleted");
   EXPECT_STREQ(name(ObservationKind::kRefused), "Refused");

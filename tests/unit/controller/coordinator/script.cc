@@ -83,6 +83,10 @@ class Player {
     config.min_trainers = static_cast<int>(line.number("min", 1));
     config.elastic = line.has("policy") || line.has("min");
     if (line.text("policy") == "next") config.on_member_lost = next_view;
+    if (line.text("policy") == "OnFailure") {
+      using enum api::RestartPolicy;
+      config.on_member_lost = loss_policy(config.training, {.chief = kOnFailure, .worker = kOnFailure});
+    }
     if (line.has("lost")) config.lost.push_back({.fault = {.index = static_cast<int>(line.number("lost"))}});
     if (line.has("finished"))
       config.finished.push_back({Role::kWorker, static_cast<int>(line.number("finished"))});
@@ -164,6 +168,12 @@ class Player {
                                                                     {"stopped", v1::Leaving::STOPPED}};
       message.mutable_leaving()->set_outcome(outcomes.at(line.words[2]));
       message.mutable_leaving()->set_reason(line.text("reason"));
+      const std::map<std::string, v1::Leaving::Cause> causes = {
+          {"", v1::Leaving::OTHER},
+          {"OutOfMemory", v1::Leaving::OUT_OF_MEMORY},
+          {"NotFinite", v1::Leaving::NOT_FINITE},
+          {"DataUnreadable", v1::Leaving::DATA_UNREADABLE}};
+      message.mutable_leaving()->set_cause(causes.at(line.text("cause")));
       message.mutable_leaving()->set_model_path(line.text("model"));
       message.mutable_leaving()->set_checkpoint_path(line.text("checkpoint"));
       message.mutable_leaving()->set_follows(line.number("follows") != 0);

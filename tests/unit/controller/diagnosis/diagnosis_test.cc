@@ -84,7 +84,9 @@ INSTANTIATE_TEST_SUITE_P(
                       PodCase{"Error", 137, {}, false, RestartCause::kKilled},
                       PodCase{"Error", {}, 9, false, RestartCause::kKilled},
                       PodCase{"Error", 3, {}, false, RestartCause::kControllerLost},
-                      PodCase{"OOMKilled", 137, {}, false, RestartCause::kOutOfMemory},
+                      PodCase{"OOMKilled", 137, {}, false, RestartCause::kOomKilled},
+                      PodCase{"OOMKilled", {}, 9, false, RestartCause::kOomKilled},
+                      PodCase{"OOMKilled", 1, {}, false, RestartCause::kOomKilled},
                       PodCase{"StartError", 127, {}, false, RestartCause::kNotStarted},
                       PodCase{"ContainerCannotRun", 128, {}, false, RestartCause::kNotStarted},
                       PodCase{"DeadlineExceeded", {}, {}, false, RestartCause::kDeadlineExceeded},
@@ -115,6 +117,9 @@ TEST(DiagnosisTest, AVerdictAloneHasItsCause) {
   EXPECT_EQ(cause(FaultKind::kDead), RestartCause::kSilent);
   EXPECT_EQ(cause(FaultKind::kDead, 11), RestartCause::kKilled);
   EXPECT_EQ(cause(FaultKind::kFailed), RestartCause::kExited);
+  EXPECT_EQ(cause(FaultKind::kOutOfMemory), RestartCause::kOutOfMemory);
+  EXPECT_EQ(cause(FaultKind::kNotFinite), RestartCause::kNotFinite);
+  EXPECT_EQ(cause(FaultKind::kDataUnreadable), RestartCause::kDataUnreadable);
 }
 
 TEST(DiagnosisTest, ANodeThatIsNotReadyExcusesSilenceAlone) {
@@ -140,8 +145,9 @@ TEST(DiagnosisTest, CausesThatAreNotTheJobsFaultAreNotCharged) {
     const auto cause = static_cast<RestartCause>(i);
     (api::is_charged(cause) ? charged : excused).insert(api::name(cause));
   }
-  EXPECT_THAT(charged, UnorderedElementsAre("Exited", "Killed", "OOMKilled", "NotStarted", "Silent", "Hung",
-                                            "Diverged", "DeadlineExceeded"));
+  EXPECT_THAT(charged, UnorderedElementsAre("Exited", "Killed", "OOMKilled", "OutOfMemory", "NotFinite",
+                                            "DataUnreadable", "NotStarted", "Silent", "Hung", "Diverged",
+                                            "DeadlineExceeded"));
   EXPECT_THAT(excused, UnorderedElementsAre("Evicted", "Preempted", "NodeLost", "NodeShutdown",
                                             "RefusedByNode", "Deleted", "ControllerLost", "Resized"));
 }
@@ -164,6 +170,30 @@ TEST(DiagnosisTest, ThePodCompletesTheVerdict) {
   EXPECT_EQ(fault.kind, FaultKind::kFailed) << "its own word says more";
   EXPECT_EQ(fault.exit_code, 1);
   EXPECT_EQ(fault.step, 7);
+}
+
+TEST(DiagnosisTest, AKilledMemberWhosePodLackedMemoryRanOutOfIt) {
+  cluster::Pod pod = running_pod(Role::kWorker, 1);
+  end(pod, -SIGKILL);
+  pod.reason = "OOMKilled";
+  for (const FaultKind told : {FaultKind::kDead, FaultKind::kKilled, FaultKind::kOutOfMemory}) {
+    const Fault fault = diagnose(place_of(pod), Fault{.kind = told, .role = Role::kWorker, .index = 1});
+    EXPECT_EQ(fault.kind, FaultKind::kOutOfMemory);
+    EXPECT_EQ(fault.cause, RestartCause::kOomKilled);
+  }
+}
+
+TEST(DiagnosisTest, AMembersOwnWordStandsWhateverBecameOfItsPod) {
+  cluster::Pod pod = running_pod(Role::kWorker, 1);
+  end(pod, 1);
+  for (const auto& [told, cause] : {std::pair(FaultKind::kOutOfMemory, RestartCause::kOutOfMemory),
+                                    std::pair(FaultKind::kNotFinite, RestartCause::kNotFinite),
+                                    std::pair(FaultKind::kDataUnreadable, RestartCause::kDataUnreadable)}) {
+    const Fault fault = diagnose(place_of(pod), Fault{.kind = told, .role = Role::kWorker, .index = 1});
+    EXPECT_EQ(fault.kind, told);
+    EXPECT_EQ(fault.cause, cause);
+    EXPECT_EQ(fault.exit_code, 1);
+  }
 }
 
 TEST(DiagnosisTest, TheClustersWordsStandThereOnce) {

@@ -67,8 +67,9 @@ TEST(FaultsTest, ThePolicyDecidesByTheCause) {
     EXPECT_FALSE(may_restart(RestartPolicy::kNever, cause));
     EXPECT_TRUE(may_restart(RestartPolicy::kOnFailure, cause));
     EXPECT_TRUE(may_restart(RestartPolicy::kAlways, cause));
-    const bool permanent = cause == RestartCause::kExited || cause == RestartCause::kNotStarted ||
-                           cause == RestartCause::kDeadlineExceeded;
+    using enum RestartCause;
+    const bool permanent = cause == kExited || cause == kOutOfMemory || cause == kNotFinite ||
+                           cause == kDataUnreadable || cause == kNotStarted || cause == kDeadlineExceeded;
     EXPECT_EQ(may_restart(RestartPolicy::kExitCode, cause), !permanent) << api::name(cause);
   }
 }

@@ -354,11 +354,11 @@ class World {
       fault.pod = pod(line.words[1]).spec.name;
       fault.step = 120;
     }
-    if (line.has("kind")) fault.kind = named<api::FaultKind>(line.text("kind"), 12);
+    if (line.has("kind")) fault.kind = named<api::FaultKind>(line.text("kind"), 15);
     if (line.has("exit")) fault.exit_code = static_cast<int>(line.number("exit"));
     if (line.has("signal")) fault.signal = static_cast<int>(line.number("signal"));
     if (line.has("evidence"))
-      fault.evidence = {{named<api::ObservationKind>(line.text("evidence"), 17), line.text("detail")}};
+      fault.evidence = {{named<api::ObservationKind>(line.text("evidence"), 20), line.text("detail")}};
     if (line.has("victim"))
       fault.victims = {{place_of(line.text("victim")).role,
                         place_of(line.text("victim")).index,
@@ -371,7 +371,7 @@ class World {
         pod_name(world_.job, place.role, place.index, wanted_attempt(world_.job, place.role, place.index));
     LostMember lost{.fault = {.role = place.role, .index = place.index, .pod = name},
                     .age = time_of(line.text("age"), world_.limits)};
-    if (line.has("kind")) lost.fault.kind = named<api::FaultKind>(line.text("kind"), 12);
+    if (line.has("kind")) lost.fault.kind = named<api::FaultKind>(line.text("kind"), 15);
     world_.report->lost.push_back(std::move(lost));
   }
   void saved(const Line& line) {

@@ -48,6 +48,7 @@ TEST(Inspection, FilesAreInspectedBeforeTraining) {
   for (const auto& [spec, message] : cases) {
     OpenOptions options{.block_size = 3, .vocabulary_size = spec.format() == DataSpec::TEXT ? 200 : 100};
     EXPECT_THAT(error_of(spec, options), HasSubstr(message));
+    EXPECT_EQ(open_datasets(spec, options).status().code(), absl::StatusCode::kDataLoss);
     options.inspected_at_once = 0;
     const auto sets = open_datasets(spec, options);
     ASSERT_TRUE(sets.ok()) << sets.status();

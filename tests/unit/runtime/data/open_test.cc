@@ -319,6 +319,18 @@ TEST(OpenTest, CustomDataSets) {
   EXPECT_THAT(error_of(spec, options), HasSubstr("'tripled' isn't known to this program; known: doubled"));
 }
 
+TEST(OpenTest, UnreadableFilesAreToldFromWrongFields) {
+  TemporaryFolder folder;
+  using enum absl::StatusCode;
+  DataSpec spec = spec_of(DataSpec::CSV, {"/no/such/folder/absent.csv"});
+  EXPECT_EQ(open_datasets(spec, {}).status().code(), kDataLoss);
+  spec = spec_of(DataSpec::CSV, {folder.write("damaged.csv", "1,2,0\n1,two,1\n")});
+  EXPECT_EQ(open_datasets(spec, {}).status().code(), kDataLoss);
+  spec = spec_of(DataSpec::CSV, {folder.write("fine.csv", "1,2,0\n1,2,1\n")});
+  spec.mutable_shape()->Add(3);
+  EXPECT_EQ(open_datasets(spec, {}).status().code(), kInvalidArgument);
+}
+
 TEST(OpenTest, ErrorsNameTheFileAndWhatIsAllowed) {
   TemporaryFolder folder;
   const std::string images = folder.write("images", idx({2, 2, 2}, "abcdefgh"));
