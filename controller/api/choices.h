@@ -25,6 +25,7 @@ template <> inline constexpr Choice kChoices<Algorithm>[] = {
     {"Auto"}, {"Ring"}, {"RecursiveDoubling"}, {"HalvingDoubling"}, {"Direct"}};
 template <> inline constexpr Choice kChoices<RestartPolicy>[] =
     {{"Never"}, {"Always"}, {"OnFailure"}, {"ExitCode"}};
+template <> inline constexpr Choice kChoices<RestartScope>[] = {{"Replica"}, {"Role"}, {"Job"}};
 template <> inline constexpr Choice kChoices<CleanPodPolicy>[] = {{"Running"}, {"All"}, {"None"}};
 template <> inline constexpr Choice kChoices<ModelType>[] =
     {{"mlp"}, {"cnn"}, {"gpt"}, {"custom"}, {"wide-and-deep"}};

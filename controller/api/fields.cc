@@ -223,6 +223,11 @@ void visit(FieldVisitor& v, ReplicaSpec& r, IntegerRange replicas, bool elastic)
                        "place (all-reduce), or all start again; ExitCode: likewise, but codes 1 to 127, "
                        "OutOfMemory, NotFinite and DataUnreadable end it"},
            r.restart_policy);
+  v.choice({.name = "restartScope",
+            .meaning = "Who starts again with a lost member (see below). Replica: it alone; Role: all of its "
+                       "role; Job: all "
+                       "members, from the newest checkpoint"},
+           r.restart_scope);
   visit_template(v, r);
 }
 

@@ -132,7 +132,13 @@ class FieldVisitor {
 
   template <typename Enum>
   void choice(const Field& field, Enum& value) {
-    value = static_cast<Enum>(on_choice(field, kChoices<Enum>, static_cast<std::size_t>(value)));
+    value = static_cast<Enum>(*on_choice(field, kChoices<Enum>, static_cast<std::size_t>(value)));
+  }
+  template <typename Enum>
+  void choice(const Field& field, std::optional<Enum>& value) {
+    const auto given = value ? std::optional(static_cast<std::size_t>(*value)) : std::nullopt;
+    const auto chosen = on_choice(field, kChoices<Enum>, given);
+    value = chosen ? std::optional(static_cast<Enum>(*chosen)) : std::nullopt;
   }
 
  protected:
@@ -142,7 +148,8 @@ class FieldVisitor {
   virtual std::optional<double> on_number(const Field& field, NumberRange range,
                                           std::optional<double> value) = 0;
   // An index into `choices` of one that is not reserved.
-  virtual std::size_t on_choice(const Field& field, std::span<const Choice> choices, std::size_t value) = 0;
+  virtual std::optional<std::size_t> on_choice(const Field& field, std::span<const Choice> choices,
+                                               std::optional<std::size_t> value) = 0;
 };
 
 void visit(FieldVisitor& visitor, TrainingJob& job);

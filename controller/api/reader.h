@@ -47,7 +47,8 @@ class Reader final : public FieldVisitor {
                                          std::optional<std::int64_t> value) override;
   std::optional<double> on_number(const Field& field, NumberRange range,
                                   std::optional<double> value) override;
-  std::size_t on_choice(const Field& field, std::span<const Choice> choices, std::size_t value) override;
+  std::optional<std::size_t> on_choice(const Field& field, std::span<const Choice> choices,
+                                       std::optional<std::size_t> value) override;
 
  private:
   // A map or list that is being visited.

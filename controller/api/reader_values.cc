@@ -141,7 +141,8 @@ void Reader::cores(const Field& field, bool zero, double& value) {
   value = read;
 }
 
-std::size_t Reader::on_choice(const Field& field, std::span<const Choice> choices, std::size_t value) {
+std::optional<std::size_t> Reader::on_choice(const Field& field, std::span<const Choice> choices,
+                                             std::optional<std::size_t> value) {
   const std::optional<Found> found = find(field, NodeKind::kScalar, describe(choices));
   if (!found) {
     frames_.back().uncertain |= !findings_.clean(path_of(field.name));

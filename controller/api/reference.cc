@@ -81,8 +81,9 @@ class Documenter final : public FieldVisitor {
     row(field, str_cat("number, ", describe(range)), value ? format_number(*value) : "");
     return value;
   }
-  std::size_t on_choice(const Field& field, std::span<const Choice> choices, std::size_t value) override {
-    row(field, describe(choices), choices[value].name);
+  std::optional<std::size_t> on_choice(const Field& field, std::span<const Choice> choices,
+                                       std::optional<std::size_t> value) override {
+    row(field, describe(choices), value ? choices[*value].name : "");
     return value;
   }
 

@@ -1,5 +1,9 @@
 // Rules over replica counts and spec.runPolicy.
 
+#include <algorithm>
+#include <string>
+#include <vector>
+
 #include "base/text.h"
 #include "controller/api/rules.h"
 
@@ -33,11 +37,47 @@ void check_scheduling(const TrainingJob& job, Findings& f) {
              str_cat(members, ", the number of members"));
 }
 
+// Which scopes a role may have, and why no others.
+struct Scopes {
+  std::vector<RestartScope> allowed;
+  const char* why = "";
+};
+
+Scopes scopes_of(const TrainingJob& job, Role role) {
+  using enum RestartScope;
+  if (role == Role::kEvaluator) return {{kReplica}, "nobody waits for an evaluator"};
+  if (!job.spec.training) return {{kReplica, kRole, kJob}};
+  if (job.spec.strategy.type == StrategyType::kParameterServer)
+    return {{kJob}, "servers and those who train with them begin together, from one checkpoint"};
+  return {{kReplica, kJob}, "the members of an all-reduce are alike: one is replaced, or all begin again"};
+}
+
+void check_scopes(const TrainingJob& job, Findings& f) {
+  for (const Role role : {Role::kChief, Role::kWorker, Role::kServer, Role::kEvaluator}) {
+    const auto& replica = replica_spec(job, role);
+    const std::string path = str_cat(kReplicas, ".", role_name(role), ".restartScope");
+    if (!replica || !replica->restart_scope || !f.clean(path) || !f.clean(kStrategyType)) continue;
+    const RestartScope scope = *replica->restart_scope;
+    if (replica->restart_policy == RestartPolicy::kNever) {
+      f.refuse(path, "nobody of this role is started again", name(scope),
+               "only with a restartPolicy other than Never");
+      continue;
+    }
+    const Scopes scopes = scopes_of(job, role);
+    if (std::ranges::count(scopes.allowed, scope) > 0) continue;
+    std::string allowed;
+    for (const RestartScope each : scopes.allowed)
+      allowed += str_cat(allowed.empty() ? "" : ", ", name(each));
+    f.refuse(path, scopes.why, name(scope), allowed);
+  }
+}
+
 }  // namespace
 
 void check_policies(const TrainingJob& job, Findings& findings) {
   check_elastic(job, findings);
   check_scheduling(job, findings);
+  check_scopes(job, findings);
 }
 
 }  // namespace paceline::api

@@ -64,11 +64,13 @@ class Prober final : public FieldVisitor {
     note(field);
     return value;
   }
-  std::size_t on_choice(const Field& field, std::span<const Choice> options, std::size_t value) override {
+  std::optional<std::size_t> on_choice(const Field& field, std::span<const Choice> options,
+                                       std::optional<std::size_t> value) override {
     note(field);
+    if (!value) return value;  // nothing depends on one that may be absent
     const std::string path = path_of(field.name);
-    choices[path] = {options, value, field.required};
-    return path == choice_ ? value_ : value;
+    choices[path] = {options, *value, field.required};
+    return path == choice_ ? value_ : *value;
   }
 
  private:
@@ -117,8 +119,7 @@ std::string joined(const std::vector<std::string>& parts) {
 void add_rules(Schema& parent, std::string_view path, std::string_view chosen, const FieldSeen& field) {
   std::vector<std::string> parts = presence(parent, path);
   parent.rules.push_back({str_cat(chosen, " || !(", joined(parts), ")"),
-                          str_cat("does not apply here; allowed: only with ", field.when.only_with),
-                          std::string(path)});
+                          str_cat("allowed: only with ", field.when.only_with), std::string(path)});
   if (!field.required) return;
   const std::string last = parts.back();
   parts.pop_back();

@@ -191,12 +191,13 @@ class Maker final : public FieldVisitor {
     }
     return value;
   }
-  std::size_t on_choice(const Field& field, std::span<const Choice> choices, std::size_t value) override {
+  std::optional<std::size_t> on_choice(const Field& field, std::span<const Choice> choices,
+                                       std::optional<std::size_t> value) override {
     std::string names;
     for (const Choice& choice : choices) {
       if (!choice.reserved) names += str_cat(names.empty() ? "" : ", ", yaml_text(choice.name));
     }
-    add(field, "string", choices[value].name).limit("enum", str_cat("[", names, "]"));
+    add(field, "string", value ? choices[*value].name : "").limit("enum", str_cat("[", names, "]"));
     return value;
   }
 

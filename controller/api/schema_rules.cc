@@ -72,6 +72,16 @@ std::vector<Entry> rules_of_roles() {
        {"!has(self.minReplicas) || self.minReplicas <= self.replicas", "more than replicas", "minReplicas"}},
       {"spec.replicaSpecs.*",
        {"!has(self.maxReplicas) || self.maxReplicas >= self.replicas", "fewer than replicas", "maxReplicas"}},
+      {"spec.replicaSpecs.*",
+       {R"(!has(self.restartScope) || self.?restartPolicy.orValue("Never") != "Never")",
+        "nobody of this role is started again; allowed: only with a restartPolicy other than Never",
+        "restartScope"}},
+      {"spec",
+       {str_cat("self.replicaSpecs.all(k, !has(self.replicaSpecs[k].restartScope) || "
+                R"(self.replicaSpecs[k].restartScope in (k.lowerAscii() == "evaluator" ? ["Replica"] : )"
+                R"(!has(self.training) ? ["Replica", "Role", "Job"] : )",
+                kHasServers, R"( ? ["Job"] : ["Replica", "Job"])))"),
+        "not a restartScope that this role can have in such a job", "replicaSpecs"}},
       {"spec.replicaSpecs.*.template.spec",
        {"size(self.containers) == 1 || self.containers.all(c, has(c.name))",
         "of several containers each needs its name", "containers"}},
@@ -337,6 +347,7 @@ std::vector<Entry> rules_of_edits() {
         "roles may not be added or removed; make a new job", "", kForbidden}},
       {"spec.replicaSpecs.*", stays("minReplicas")},
       {"spec.replicaSpecs.*", stays("maxReplicas")},
+      {"spec.replicaSpecs.*", stays("restartScope")},
       {"spec.replicaSpecs.*",
        {R"(has(self.restartPolicy) ? self.restartPolicy == (has(oldSelf.restartPolicy) ? oldSelf.restartPolicy : )"
         R"("Never") : (!has(oldSelf.restartPolicy) || oldSelf.restartPolicy == "Never"))",

@@ -49,6 +49,13 @@ const std::optional<ReplicaSpec>& replica_spec(const TrainingJob& job, Role role
   return roles.evaluator;
 }
 
+RestartScope restart_scope(const TrainingJob& job, Role role) {
+  const auto& replica = replica_spec(job, role);
+  if (replica && replica->restart_scope) return *replica->restart_scope;
+  const bool ring = job.spec.training && job.spec.strategy.type == StrategyType::kAllReduce;
+  return ring || !is_member(job, role) ? RestartScope::kReplica : RestartScope::kJob;
+}
+
 bool is_our_condition(std::string_view type) {
   return std::ranges::find(kConditionTypes, type) != std::end(kConditionTypes);
 }
@@ -77,6 +84,7 @@ template const char* name(Synchronization);
 template const char* name(Transport);
 template const char* name(Algorithm);
 template const char* name(RestartPolicy);
+template const char* name(RestartScope);
 template const char* name(CleanPodPolicy);
 template const char* name(ModelType);
 template const char* name(RowOptimizerType);

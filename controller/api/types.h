@@ -76,6 +76,7 @@ struct Strategy {
 // ---- spec.replicaSpecs
 
 enum class RestartPolicy : std::uint8_t { kNever, kAlways, kOnFailure, kExitCode };
+enum class RestartScope : std::uint8_t { kReplica, kRole, kJob };
 
 struct EnvVar {
   std::string name, value;
@@ -93,8 +94,9 @@ struct Container {
 struct ReplicaSpec {
   std::int64_t replicas = 1;
   RestartPolicy restart_policy = RestartPolicy::kNever;
-  std::optional<Container> container;  // the template's: the one called "trainer", else the first
-  std::size_t container_index = 0;     // its place in template.spec.containers
+  std::optional<RestartScope> restart_scope;  // absent: as restart_scope() says
+  std::optional<Container> container;         // the template's: the one called "trainer", else the first
+  std::size_t container_index = 0;            // its place in template.spec.containers
   std::optional<std::int64_t> termination_grace_seconds;  // the template's
   std::string pod_template;  // all of template as written, as YAML in one line; empty: none
   std::optional<std::int64_t> min_replicas, max_replicas;  // worker only; absent: as replicas
@@ -309,6 +311,11 @@ std::int64_t units_per_step(const TrainingJob& job);
 // How many of them make an update where it is synchronous: all, but for gradientsPerStep.
 std::int64_t gradients_per_step(const TrainingJob& job);
 const std::optional<ReplicaSpec>& replica_spec(const TrainingJob& job, Role role);
+
+// The scope says who starts again with one of this role: it alone, all of its role, or all members. A job
+// that says nothing has the first in an all-reduce of the native trainer and of pods that nobody needs
+// (is_member()), and the last elsewhere.
+RestartScope restart_scope(const TrainingJob& job, Role role);
 
 // "namespace/name"
 std::string job_key(const TrainingJob& job);

@@ -54,8 +54,9 @@ class ValueVisitor : public FieldVisitor {
     if (value) take(field, format_number(*value));
     return value;
   }
-  std::size_t on_choice(const Field& field, std::span<const Choice> choices, std::size_t value) override {
-    take(field, choices[value].name);
+  std::optional<std::size_t> on_choice(const Field& field, std::span<const Choice> choices,
+                                       std::optional<std::size_t> value) override {
+    if (value) take(field, choices[*value].name);
     return value;
   }
 

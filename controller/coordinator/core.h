@@ -92,6 +92,7 @@ LossDecision fail_on_loss(const api::Fault& verdict, int trainers_left);
 // How a ring goes on without a member.
 struct RingRules {
   api::RestartPolicy chief = api::RestartPolicy::kNever, worker = api::RestartPolicy::kNever;
+  api::RestartScope chief_scope = api::RestartScope::kReplica, worker_scope = api::RestartScope::kReplica;
   // How many must be left where lost members are not replaced; nothing: all, so that the first loss is the
   // job's end.
   std::optional<int> least;

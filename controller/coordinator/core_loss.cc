@@ -39,6 +39,8 @@ LossDecision decide_ring(const RingRules& rules, const api::Fault& verdict, int 
     if (!rules.least || trainers_left < *rules.least) return fail_on_loss(verdict, trainers_left);
     return {kFormNextView, str_cat(who, " is lost, and ", trainers_left, " go on without it")};
   }
+  if ((verdict.role == Role::kChief ? rules.chief_scope : rules.worker_scope) == api::RestartScope::kJob)
+    return {kFailJob, str_cat(who, " is lost, and all members begin again (restartScope: Job)")};
   if (!plan::may_restart(policy, verdict.cause))
     return {kFailJob, str_cat(who, " is lost for good (restartPolicy: ", api::name(policy), ")")};
   return {kFormNextView, str_cat(who, " is lost; ", trainers_left, " go on until another one is there")};

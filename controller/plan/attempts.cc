@@ -4,6 +4,7 @@
 #include <tuple>
 
 #include "controller/diagnosis/diagnosis.h"
+#include "controller/plan/elastic.h"
 
 namespace paceline::plan {
 
@@ -72,14 +73,18 @@ bool lives(const cluster::Pod& pod) {
   return !pod.ended() && diagnosis::disruption_of(pod) != api::RestartCause::kNodeLost;
 }
 
-bool earlier_lives(const Observed& observed, Role role) {
+bool earlier_lives(const Observed& observed, Role role, int index) {
+  const api::Restarts& restarts = observed.job.status.restarts;
+  const bool member = api::is_member(observed.job, role);
+  const bool role_together = api::restart_scope(observed.job, role) != api::RestartScope::kReplica;
   return std::ranges::any_of(observed.pods, [&](const cluster::Pod& pod) {
-    const bool concerned = api::is_member(observed.job, role) ? api::is_member(observed.job, pod.spec.role)
-                                                              : pod.spec.role == role;
-    // One that was replaced in this attempt is fenced off (elastic.h): nobody waits for its end.
-    const bool replaced = api::is_member(observed.job, pod.spec.role) &&
-                          pod.spec.attempt >= observed.job.status.restarts.attempt;
-    return concerned && !replaced && lives(pod) && is_earlier(observed.job, pod);
+    if (!lives(pod) || !is_earlier(observed.job, pod)) return false;
+    const bool same_role = pod.spec.role == role;
+    if (pod.spec.attempt < (member ? restarts.attempt : restarts.full_attempt))
+      return member ? api::is_member(observed.job, pod.spec.role) : same_role;
+    // One that was replaced in this attempt. A ring fences it off (elastic.h): nobody waits for its end.
+    return !is_elastic(observed.job, pod.spec.role) && same_role &&
+           (role_together || pod.spec.index == index);
   });
 }
 

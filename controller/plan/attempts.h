@@ -24,9 +24,10 @@ std::optional<std::int64_t> attempt_from_the_future(const Observed& observed);
 // its place one that says that nobody has joined). Nothing: `observed` is that already.
 std::optional<Observed> present(const Observed& observed);
 
-// A pod of an earlier attempt may still run. What a lost node runs doesn't count: nobody can know, and its
-// members are refused by the present coordinator.
+// A pod that this place waits for may still run: one of an earlier attempt, or that had the place before.
+// What a lost node runs doesn't count: nobody can know, and its members are refused by the present
+// coordinator.
 bool lives(const cluster::Pod& pod);
-bool earlier_lives(const Observed& observed, Role role);
+bool earlier_lives(const Observed& observed, Role role, int index);
 
 }  // namespace paceline::plan

@@ -15,8 +15,11 @@ namespace paceline::plan {
 
 namespace {
 
-bool never(const std::optional<api::ReplicaSpec>& replica) {
-  return !replica || replica->restart_policy == api::RestartPolicy::kNever;
+// Whether its members are replaced one by one.
+bool replaces_each(const api::TrainingJob& job, Role role) {
+  const auto& replica = api::replica_spec(job, role);
+  return replica && replica->restart_policy != api::RestartPolicy::kNever &&
+         api::restart_scope(job, role) == api::RestartScope::kReplica;
 }
 
 // A process that has ended is known to by its pod a moment later, and why.
@@ -40,19 +43,14 @@ bool was_replaced(const Observed& observed, const LostMember& lost) {
   });
 }
 
-void end_pod(const Observed& observed, const cluster::Pod* pod, const std::string& why, Plan& plan) {
-  if (pod == nullptr || pod->ended() || pod->deleting) return;
-  plan.actions.push_back(
-      DeletePod{pod->spec.ns, pod->spec.name, pod->uid, observed.limits.failure_grace, why});
-}
-
 }  // namespace
 
 bool is_elastic(const api::TrainingJob& job) {
   if (!job.spec.training || job.spec.strategy.type != api::StrategyType::kAllReduce) return false;
   const auto& roles = job.spec.replica_specs;
   const bool resizes = roles.worker && roles.worker->max_replicas.has_value();
-  return !never(roles.worker) || !never(roles.chief) || resizes || least_trainers(job).has_value();
+  return replaces_each(job, Role::kWorker) || replaces_each(job, Role::kChief) || resizes ||
+         least_trainers(job).has_value();
 }
 
 bool is_elastic(const api::TrainingJob& job, Role role) {
@@ -60,7 +58,7 @@ bool is_elastic(const api::TrainingJob& job, Role role) {
 }
 
 bool has_successor(const api::TrainingJob& job, Role role) {
-  return is_elastic(job, role) && !never(api::replica_spec(job, role));
+  return is_elastic(job, role) && replaces_each(job, role);
 }
 
 std::optional<int> least_trainers(const api::TrainingJob& job) {
@@ -94,20 +92,8 @@ void replace_lost(const Observed& observed, const LostMember& lost, Plan& plan) 
   if (was_replaced(observed, lost)) return;
   const cluster::Pod* const pod = find_pod(observed, role, index);
   if (awaits_end(observed, lost, pod, plan)) return;
-  Failure failure(diagnosis::diagnose(place_of(observed, role, index), lost.fault));
-  const Replacing replacing = replace_by_policy(observed, failure, lost.age, plan);
-  if (replacing == Replacing::kAwaited) return;
-  if (replacing == Replacing::kRefused) return end_by(observed, std::move(failure), plan);
-  const std::string next = pod_name(observed.job, role, index, wanted_attempt(observed.job, role, index) + 1);
-  const std::string message = str_cat(failure.message, "; the others go on, and ", next, " takes its place");
-  end_pod(observed, pod, failure.message, plan);
-  if (pod != nullptr) plan.failed_pod = *pod;
-  plan.status.reason = kMemberReplaced;
-  plan.status.message = plan.status_reason = message;
-  record_event(observed, true, kMemberReplaced, message,
-               str_cat(member_name(role, index), " is lost, and is replaced"), plan);
-  plan.status.fault = std::move(failure.fault);
-  requeue(Duration::zero(), plan);
+  replace(observed, Failure(diagnosis::diagnose(place_of(observed, role, index), lost.fault)), lost.age,
+          plan);
 }
 
 }  // namespace paceline::plan

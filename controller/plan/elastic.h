@@ -14,12 +14,12 @@ namespace paceline::plan {
 
 inline constexpr char kMemberReplaced[] = "MemberReplaced";  // a reason: of the status, and of events
 
-// An all-reduce of the native trainer whose members may start again, or whose size may change.
+// An all-reduce of the native trainer whose members may start again one by one, or whose size may change.
 bool is_elastic(const api::TrainingJob& job);
 // Likewise, and `role` is one of those who train in it.
 bool is_elastic(const api::TrainingJob& job, Role role);
 
-// Whether another one takes a lost member's place.
+// Whether another one takes a lost member's place, while the ring goes on.
 bool has_successor(const api::TrainingJob& job, Role role);
 
 // How many must be left where lost members are not replaced; nothing: all.

@@ -3,6 +3,7 @@
 #include "base/text.h"
 #include "controller/plan/attempts.h"
 #include "controller/plan/elastic.h"
+#include "controller/plan/restart.h"
 #include "controller/plan/rules.h"
 
 namespace paceline::plan {
@@ -38,7 +39,8 @@ Plan plan(const Observed& whole) {
     return plan;
   }
   if (const auto later = attempt_from_the_future(whole)) {
-    if (!is_elastic(whole.job)) plan.status.restarts.attempt = *later;  // else one of them was replaced
+    const bool replaces = is_elastic(whole.job) || starts_in_place(whole.job);
+    if (!replaces) plan.status.restarts.attempt = *later;  // else one of them was replaced
     plan.status_reason = "the job is an old copy: its pods are of a later attempt";
     requeue(whole.limits.refresh, plan);
     return plan;

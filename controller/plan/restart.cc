@@ -1,6 +1,7 @@
 #include "controller/plan/restart.h"
 
 #include <algorithm>
+#include <numeric>
 #include <tuple>
 #include <utility>
 
@@ -8,6 +9,7 @@
 #include "base/text.h"
 #include "controller/diagnosis/fault_text.h"
 #include "controller/plan/attempts.h"
+#include "controller/plan/elastic.h"
 #include "controller/plan/pods.h"
 #include "controller/plan/rules.h"
 
@@ -56,6 +58,25 @@ void take_next_attempt(const api::TrainingJob& job, api::Restarts& restarts) {
 enum class Budget : std::uint8_t { kLeft, kUsedUp, kNever, kUsedUpProvisionally };
 
 Budget budget_of(const Observed& observed, Failure& failure, const Plan& plan);
+
+// The place's next pod comes after its back-off.
+Duration take_next_number(const Observed& observed, Role role, int index, Plan& plan) {
+  api::Replacement& place = replacement_of(plan.status.restarts, role, index);
+  const bool lived = !place.last || observed.now - *place.last >= observed.limits.healthy_after;
+  place.in_a_row = lived ? 1 : place.in_a_row + 1;
+  place.last = observed.now;
+  ++place.count;
+  place.not_before.reset();
+  const Duration wait = back_off(observed.limits, place.in_a_row);
+  if (wait > Duration::zero()) place.not_before = observed.now + wait;
+  return wait;
+}
+
+void end_pod(const Observed& observed, const cluster::Pod* pod, const std::string& why, Plan& plan) {
+  if (pod == nullptr || pod->ended() || pod->deleting) return;
+  plan.actions.push_back(
+      DeletePod{pod->spec.ns, pod->spec.name, pod->uid, observed.limits.failure_grace, why});
+}
 
 void begin(const Observed& observed, Role role, api::RestartCause cause, const std::string& reason,
            const std::string& message, bool only_if_lost, Duration grace, Plan& plan) {
@@ -173,28 +194,48 @@ bool restart_by_policy(const Observed& observed, Failure& failure, Plan& plan) {
   return true;
 }
 
-Replacing replace_by_policy(const Observed& observed, Failure& failure, Duration age, Plan& plan) {
+bool starts_in_place(const api::TrainingJob& job, Role role) {
+  return !job.spec.training && api::is_member(job, role) &&
+         api::restart_scope(job, role) != api::RestartScope::kJob;
+}
+
+bool starts_in_place(const api::TrainingJob& job) {
+  return starts_in_place(job, Role::kChief) || starts_in_place(job, Role::kWorker);
+}
+
+std::vector<int> places_in_scope(const api::TrainingJob& job, Role role, int index) {
+  const auto& replica = api::replica_spec(job, role);
+  if (!replica || api::restart_scope(job, role) == api::RestartScope::kReplica) return {index};
+  std::vector<int> places(static_cast<std::size_t>(replica->replicas));
+  std::iota(places.begin(), places.end(), 0);
+  return places;
+}
+
+void replace(const Observed& observed, Failure failure, Duration age, Plan& plan) {
   const Budget budget = budget_of(observed, failure, plan);
   const Duration left = observed.limits.settle_time - age;
-  if (budget == Budget::kUsedUpProvisionally && left > Duration::zero()) {
-    requeue(left, plan);
-    return Replacing::kAwaited;
-  }
+  if (budget == Budget::kUsedUpProvisionally && left > Duration::zero()) return requeue(left, plan);
   if (budget == Budget::kUsedUpProvisionally) failure.reason = "BackoffLimitExceeded";
-  if (budget != Budget::kLeft) return Replacing::kRefused;
-  const api::Fault& fault = failure.fault;
-  count_restart(plan.status.restarts, fault.role, fault.cause);
-  api::Replacement& place = replacement_of(plan.status.restarts, fault.role, fault.index);
-  const bool lived = !place.last || observed.now - *place.last >= observed.limits.healthy_after;
-  place.in_a_row = lived ? 1 : place.in_a_row + 1;
-  place.last = observed.now;
-  ++place.count;
-  place.not_before.reset();
-  const Duration wait = back_off(observed.limits, place.in_a_row);
-  if (wait > Duration::zero()) place.not_before = observed.now + wait;
-  if (is_provisional(fault, find_pod(observed, fault.role, fault.index)))
-    failure.fault.provisional_since = observed.now;
-  return Replacing::kReplaced;
+  if (budget != Budget::kLeft) return end_by(observed, std::move(failure), plan);
+  const auto [role, index] = std::pair(failure.fault.role, failure.fault.index);
+  const cluster::Pod* const pod = find_pod(observed, role, index);
+  if (is_provisional(failure.fault, pod)) failure.fault.provisional_since = observed.now;
+  count_restart(plan.status.restarts, role, failure.fault.cause);
+  const std::vector<int> places = places_in_scope(observed.job, role, index);
+  Duration wait{};
+  for (const int each : places) wait = std::max(wait, take_next_number(observed, role, each, plan));
+  const std::string next = pod_name(observed.job, role, index, wanted_attempt(observed.job, role, index) + 1);
+  const std::string who = places.size() > 1 ? str_cat("all of role ", role_name(role), " start again")
+                                            : str_cat(next, " takes its place");
+  const std::string message = str_cat(failure.message, "; the others go on, and ", who, in_time(wait));
+  for (const int each : places) end_pod(observed, find_pod(observed, role, each), failure.message, plan);
+  if (pod != nullptr) plan.failed_pod = *pod;
+  plan.status.reason = kMemberReplaced;
+  plan.status.message = plan.status_reason = message;
+  record_event(observed, true, kMemberReplaced, message,
+               str_cat(member_name(role, index), " is lost, and is replaced"), plan);
+  plan.status.fault = std::move(failure.fault);
+  requeue(Duration::zero(), plan);
 }
 
 void end_by(const Observed& observed, Failure failure, Plan& plan) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "controller/plan/plan.h"
 
@@ -26,11 +27,17 @@ bool may_restart(api::RestartPolicy policy, api::RestartCause cause);
 // Never.
 bool restart_by_policy(const Observed& observed, Failure& failure, Plan& plan);
 
-// The same for one member while the others go on. kReplaced: its place has the next number in the status.
-// kAwaited: whether it may be replaced shows later. kRefused: the job is to fail, and `failure` says why.
-// `age`: since its loss was known.
-enum class Replacing : std::uint8_t { kReplaced, kAwaited, kRefused };
-Replacing replace_by_policy(const Observed& observed, Failure& failure, Duration age, Plan& plan);
+// The same for one member, or with restartScope Role all of its role, while the others go on: their places
+// have the next numbers in the status, and what is left of their pods goes; or the job fails. Nothing, where
+// whether it may be replaced shows later. `age`: since its loss was known.
+void replace(const Observed& observed, Failure failure, Duration age, Plan& plan);
+
+// Whether members of this role start again while others go on, in a job without the native trainer: nobody
+// waits for the others' word.
+bool starts_in_place(const api::TrainingJob& job, Role role);
+bool starts_in_place(const api::TrainingJob& job);
+// The places that start again with this one, by the scope of its role.
+std::vector<int> places_in_scope(const api::TrainingJob& job, Role role, int index);
 
 // The job is lost by this member.
 void end_by(const Observed& observed, Failure failure, Plan& plan);

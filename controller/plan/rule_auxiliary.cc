@@ -1,9 +1,12 @@
 // Servers and evaluators outside the ring are auxiliary: none of them lets the job fail or succeed. One that
-// ends is replaced by its own restart policy, at most backoffLimit times where that was its fault; they go
-// when the leader has decided the job (rule_success). Each failure is told, once its status is written; but
-// not of a pod that was deleted while it ran: who deleted it knows.
+// ends is replaced by its own restart policy (with all servers, or all members, as its restartScope says), at
+// most backoffLimit times where that was its fault; they go when the leader has decided the job
+// (rule_success). Each failure is told, once its status is written; but not of a pod that was deleted while
+// it ran: who deleted it knows.
 
 #include <algorithm>
+#include <utility>
+#include <vector>
 
 #include "base/text.h"
 #include "controller/diagnosis/fault_text.h"
@@ -59,6 +62,28 @@ void report_end(const Observed& observed, const cluster::Pod& pod, const api::Fa
                str_cat(slot, replaced ? " is replaced" : " is left as it is"), plan);
 }
 
+// It has started again with another one of its role, in this pass.
+bool has_next(const Observed& observed, const api::Restarts& restarts, const cluster::Pod& pod) {
+  return std::ranges::any_of(restarts.replacements, [&](const api::Replacement& each) {
+    return each.role == pod.spec.role && each.index == pod.spec.index &&
+           observed.job.status.restarts.full_attempt + each.count > pod.spec.attempt;
+  });
+}
+
+// Its end is all members'.
+bool ends_all(const Observed& observed, const cluster::Pod& pod) {
+  return pod.phase == cluster::PodPhase::kFailed &&
+         api::restart_scope(observed.job, pod.spec.role) == api::RestartScope::kJob;
+}
+
+// The places that start again with this one have their next numbers.
+void take_next_numbers(const Observed& observed, const cluster::Pod& pod, Plan& plan) {
+  const bool failed = pod.phase == cluster::PodPhase::kFailed;
+  const std::vector<int> alone{pod.spec.index};
+  for (const int index : failed ? places_in_scope(observed.job, pod.spec.role, pod.spec.index) : alone)
+    ++replacement_of(plan.status.restarts, pod.spec.role, index).count;
+}
+
 }  // namespace
 
 void report_lost_auxiliary(const Observed& observed, Plan& plan) {
@@ -72,6 +97,21 @@ void report_lost_auxiliary(const Observed& observed, Plan& plan) {
   }
 }
 
+bool restart_by_auxiliary(const Observed& observed, Plan& plan) {
+  for (const cluster::Pod& pod : observed.pods) {
+    if (!is_ended_auxiliary(observed, pod) || !ends_all(observed, pod)) continue;
+    api::Fault fault = fault_of(observed, pod);
+    if (!is_replaced(observed, pod, fault.cause, replaced_before(observed, pod))) continue;
+    take_next_numbers(observed, pod, plan);
+    begin_attempt(observed, fault.role, fault.cause, api::name(fault.cause), diagnosis::message_of(fault),
+                  observed.limits.failure_grace, plan);
+    plan.failed_pod = pod;
+    plan.status.fault = std::move(fault);
+    return true;
+  }
+  return false;
+}
+
 void rule_auxiliary(const Observed& observed, Plan& plan) {
   if (training_finished(observed)) return;
   report_lost_auxiliary(observed, plan);
@@ -79,7 +119,8 @@ void rule_auxiliary(const Observed& observed, Plan& plan) {
     if (!is_ended_auxiliary(observed, pod)) continue;
     const api::Fault fault = fault_of(observed, pod);
     if (!is_replaced(observed, pod, fault.cause, replaced_before(observed, pod))) continue;
-    ++replacement_of(plan.status.restarts, pod.spec.role, pod.spec.index).count;
+    if (ends_all(observed, pod) || has_next(observed, plan.status.restarts, pod)) continue;
+    take_next_numbers(observed, pod, plan);
     count_restart(plan.status.restarts, pod.spec.role, fault.cause);
     report_end(observed, pod, fault, true, plan);
     requeue(Duration::zero(), plan);

@@ -66,7 +66,8 @@ std::vector<Slot> missing_slots(const Observed& observed, const Observed& whole,
     if (has_finished(observed, slot.role, slot.index) || ended_auxiliary(observed, slot)) continue;
     if (view_goes_on(observed) && may_be_spare(observed, slot) && !is_new(observed, slot)) continue;
     if (is_elastic(observed.job, slot.role) && refused_lives(whole)) continue;
-    if (!earlier_lives(whole, slot.role) && !backs_off(observed, slot, plan)) missing.push_back(slot);
+    if (!earlier_lives(whole, slot.role, slot.index) && !backs_off(observed, slot, plan))
+      missing.push_back(slot);
   }
   return missing;
 }

@@ -24,8 +24,10 @@ namespace paceline::plan {
 
 namespace {
 
-// A lost member: another attempt, or the end.
+// A lost member: another one in its place, another attempt, or the end.
 void fail_by(const Observed& observed, Failure failure, Plan& plan) {
+  if (starts_in_place(observed.job, failure.fault.role))
+    return replace(observed, std::move(failure), Duration::zero(), plan);
   if (!restart_by_policy(observed, failure, plan)) end_by(observed, std::move(failure), plan);
 }
 
@@ -156,7 +158,8 @@ bool by_absence(const Observed& observed, Plan& plan) {
 
 // Its pod, which takes a lost one's place, was never made.
 bool is_to_come(const Observed& observed, const Slot& slot) {
-  return is_elastic(observed.job, slot.role) && last_status(observed, slot.role, slot.index) == nullptr;
+  const bool replaced = is_elastic(observed.job, slot.role) || starts_in_place(observed.job, slot.role);
+  return replaced && last_status(observed, slot.role, slot.index) == nullptr;
 }
 
 void note_missing(const Observed& observed, Plan& plan) {
@@ -218,7 +221,8 @@ Finding rule_failure(const Observed& observed, Plan& plan) {
   if (observed.report && observed.report->fault) return by_verdict(observed, plan);
   if (const Finding found = by_pods(observed, plan); found != Finding::kNone) return found;
   const bool decided = by_deletion(observed, plan) || by_report(observed, plan) ||
-                       by_creation(observed, plan) || by_absence(observed, plan);
+                       by_creation(observed, plan) || by_absence(observed, plan) ||
+                       restart_by_auxiliary(observed, plan);
   return decided ? Finding::kDecided : Finding::kNone;
 }
 

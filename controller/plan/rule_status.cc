@@ -160,6 +160,11 @@ void note_whole(const Observed& observed, api::Status& status) {
       str_cat("view ", observed.report->generation.value, " with ", status.view.size, " members trains");
 }
 
+// Since the status that this pass began with.
+bool replaced_now(const Observed& observed, const api::Status& status) {
+  return status.restarts.replacements != observed.job.status.restarts.replacements;
+}
+
 void note_running(const Observed& observed, Plan& plan) {
   if (observed.report) {
     if (observed.report->state != JobState::kRunning) return;
@@ -188,6 +193,9 @@ void note_running(const Observed& observed, Plan& plan) {
     all = str_cat("all ", all);
   }
   enter_phase(observed, api::Phase::kRunning, "PodsRun", all, plan);
+  if (plan.status.reason != kMemberReplaced || replaced_now(observed, plan.status)) return;
+  plan.status.reason = "PodsRun";
+  plan.status.message = all;
 }
 
 // Counts members of the present attempt whose pods are gone, as the status has kept them.

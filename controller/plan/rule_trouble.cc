@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "controller/plan/elastic.h"
 #include "controller/plan/pods.h"
+#include "controller/plan/restart.h"
 #include "controller/plan/rules.h"
 
 namespace paceline::plan {
@@ -47,10 +48,10 @@ void note_of_running(const Observed& observed, Plan& plan) {
   const auto running = std::ranges::find(plan.status.conditions, "Running", &api::Condition::type);
   if (running == plan.status.conditions.end() || !running->status) return;
   const auto trouble = trouble_of(observed);
-  constexpr const char* kTrains = "MembersTrain";
-  if (trouble ? running->reason == trouble->reason : running->reason == kTrains) return;
+  const char* const runs = observed.job.spec.training ? "MembersTrain" : "PodsRun";
+  if (trouble ? running->reason == trouble->reason : running->reason == runs) return;
   const std::string message = trouble ? trouble->message : "all members have pods that run";
-  set_condition(observed, "Running", true, trouble ? trouble->reason : kTrains, message, plan.status);
+  set_condition(observed, "Running", true, trouble ? trouble->reason : runs, message, plan.status);
   if (trouble) record_event(observed, true, trouble->reason, message, "a pod does not start", plan);
 }
 
@@ -58,8 +59,8 @@ void note_of_running(const Observed& observed, Plan& plan) {
 
 void rule_trouble(const Observed& observed, Plan& plan) {
   api::Status& status = plan.status;
-  if (status.phase == api::Phase::kRunning && is_elastic(observed.job))
-    return note_of_running(observed, plan);
+  const bool replaces = is_elastic(observed.job) || starts_in_place(observed.job);
+  if (status.phase == api::Phase::kRunning && replaces) return note_of_running(observed, plan);
   if (status.phase != api::Phase::kStarting && status.phase != api::Phase::kRestarting) return;
   if (const auto trouble = trouble_of(observed)) {
     const bool news = status.reason != trouble->reason;

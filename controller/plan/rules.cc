@@ -179,7 +179,8 @@ bool is_lost(const Observed& observed, Role role, int index) {
 }
 
 bool may_be_spare(const Observed& observed, const Slot& slot) {
-  if (observed.report && is_elastic(observed.job, slot.role)) return true;
+  const bool starts_all = api::restart_scope(observed.job, slot.role) == api::RestartScope::kJob;
+  if (observed.report && is_elastic(observed.job, slot.role)) return !starts_all;
   const Slot leader = leader_slot(observed.job);
   const api::Strategy& strategy = observed.job.spec.strategy;
   const bool waits_for_all = strategy.synchronization == api::Synchronization::kSynchronous &&

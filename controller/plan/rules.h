@@ -31,6 +31,8 @@ void create_auxiliary(const Observed& observed, const Observed& whole, Plan& pla
 // Tells of auxiliary pods that have failed and are not started again; rule_auxiliary() does it, too.
 void report_lost_auxiliary(const Observed& observed, Plan& plan);
 void rule_auxiliary(const Observed& observed, Plan& plan);
+// The next attempt, where one has failed whose end is all members' (restartScope: Job).
+bool restart_by_auxiliary(const Observed& observed, Plan& plan);
 void rule_success(const Observed& observed, Plan& plan);
 // These run always, last.
 void rule_stale_pods(const Observed& whole, Plan& plan);

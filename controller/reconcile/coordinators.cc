@@ -61,7 +61,11 @@ coordinator::RingRules ring_rules(const api::TrainingJob& job) {
     const auto& replica = api::replica_spec(job, role);
     return replica ? replica->restart_policy : api::RestartPolicy::kNever;
   };
-  return {policy(Role::kChief), policy(Role::kWorker), plan::least_trainers(job)};
+  return {.chief = policy(Role::kChief),
+          .worker = policy(Role::kWorker),
+          .chief_scope = api::restart_scope(job, Role::kChief),
+          .worker_scope = api::restart_scope(job, Role::kWorker),
+          .least = plan::least_trainers(job)};
 }
 
 // The pods of the present attempt's members, rank 0's first, and what is to be told of one that is gone.

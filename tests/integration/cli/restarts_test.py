@@ -63,6 +63,24 @@ class RestartsTest(CliCase):
     def test_a_lost_chief_is_replaced_while_the_others_go_on(self):
         self.check_it_went_on("chief-0")
 
+    def test_a_scope_of_the_whole_job_starts_all_members_again(self):
+        file = self.restarting(ENDLESS)
+        file.write_text(file.read_text().replace("replicas: 2, restartPolicy: OnFailure", "replicas: 2, restartPolicy: OnFailure, restartScope: Job"))
+        process = self.start("run", file)
+        before = self.members_train(after=200)
+        os.kill(member_of(before, "worker-1")["pid"], signal.SIGKILL)
+        after = self.in_attempt(1, after=100)
+        for name in ("chief-0", "worker-0", "worker-1"):
+            self.assertNotEqual(member_of(after, name)["pid"], member_of(before, name)["pid"], name)
+        counted = after["status"]["restarts"]["byCause"]
+        self.assertEqual([(each["role"], each["cause"], each["count"]) for each in counted], [("worker", "Killed", 1)])
+        # The chief's scope is still its own: it is replaced alone.
+        os.kill(member_of(after, "chief-0")["pid"], signal.SIGKILL)
+        last = self.members_train(after["step"], number=1, chief_0=2)
+        self.assertEqual(member_of(last, "worker-0")["pid"], member_of(after, "worker-0")["pid"])
+        self.stop(process)
+        self.nothing_left()
+
     def test_a_member_that_is_asked_to_end_leaves_and_is_replaced(self):
         process = self.start("run", self.restarting(ENDLESS))
         before = self.members_train(after=200)

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <vector>
+
 namespace paceline::api {
 namespace {
 
@@ -35,6 +37,30 @@ TEST(Types, ServersAreMembersOfTheBuiltInTrainerOnly) {
   EXPECT_TRUE(is_member(job, Role::kServer));
   EXPECT_FALSE(is_member(job, Role::kEvaluator));
   EXPECT_FALSE(trains(Role::kServer));
+}
+
+TEST(Types, ScopeFollowsFromTheStrategyWhereTheJobSaysNothing) {
+  using enum RestartScope;
+  TrainingJob job;
+  auto& roles = job.spec.replica_specs;
+  for (auto* const replica : {&roles.chief, &roles.worker, &roles.ps, &roles.evaluator}) replica->emplace();
+  const auto scopes = [&] {
+    std::vector<RestartScope> found;
+    for (const Role role : {Role::kChief, Role::kWorker, Role::kServer, Role::kEvaluator})
+      found.push_back(restart_scope(job, role));
+    return found;
+  };
+  EXPECT_EQ(scopes(), (std::vector{kJob, kJob, kReplica, kReplica})) << "a program of the user's own";
+  job.spec.training.emplace();
+  job.spec.strategy.type = StrategyType::kParameterServer;
+  EXPECT_EQ(scopes(), (std::vector{kJob, kJob, kJob, kReplica}));
+  job.spec.strategy.type = StrategyType::kAllReduce;
+  roles.ps.reset();
+  EXPECT_EQ(restart_scope(job, Role::kChief), kReplica);
+  EXPECT_EQ(restart_scope(job, Role::kWorker), kReplica);
+  roles.worker->restart_scope = kJob;
+  EXPECT_EQ(restart_scope(job, Role::kWorker), kJob);
+  EXPECT_EQ(restart_scope(job, Role::kChief), kReplica);
 }
 
 TEST(Types, SomebodyElsesConditionsAreTold) {

@@ -20,7 +20,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr int kStories = 100;
+constexpr int kStories = 200;
 constexpr int kStoryRounds = 120;
 
 constexpr const char* kReasons[] = {"Error",        "OOMKilled",  "Evicted",
@@ -41,6 +41,7 @@ class Story {
     world_.job.spec.run_policy.clean_pod_policy = static_cast<api::CleanPodPolicy>(rng_.below(3));
     world_.job.spec.run_policy.suspend = rng_.below(4) == 0;
     if (rng_.below(3) == 0) world_.report.reset();
+    if (rng_.below(3) == 0) run_own_program();
     world_.limits.disruptions = 1 + static_cast<int>(rng_.below(30));
   }
 
@@ -64,6 +65,16 @@ class Story {
   }
 
  private:
+  void run_own_program() {
+    world_.job.spec.training.reset();
+    world_.report.reset();
+    auto& roles = world_.job.spec.replica_specs;
+    for (auto* const replica : {&roles.chief, &roles.worker, &roles.ps}) {
+      if (*replica && rng_.below(4) != 0)
+        (*replica)->restart_scope = static_cast<api::RestartScope>(rng_.below(3));
+    }
+  }
+
   void disturb() {
     if (rng_.below(3) != 0) return;
     api::RunPolicy& policy = world_.job.spec.run_policy;

@@ -1,7 +1,7 @@
 // Stories of jobs, as transcripts (testdata/*.txt): what happens to a job's world, and what the planner makes
 // of it. Each story begins with `running` (a job that trains), or `fresh` (one that has no pod yet).
 //
-//   > running chief=1 worker=2 policy=Never|OnFailure program=trainer|own
+//   > running chief=1 worker=2 policy=Never|OnFailure scope=Replica program=trainer|own
 //       `a|b`: the story happens in a world for each, which are told apart only where they differ
 //   > end worker-1 0, > kill worker-1 9, > disrupt worker-1 why=Evicted how=-9
 //       how its process ended: a code, or minus a signal; ago=TIME: before now. TIME is 5s, 100ms, a limit's
@@ -183,6 +183,10 @@ class World {
     for (const auto& [role, replica] : all) {
       const bool meant = text == policy || text.find(role_name(role), policy.size()) != std::string::npos;
       if (*replica && meant) (*replica)->restart_policy = named<api::RestartPolicy>(policy, 4);
+      const std::string scopes = line.text("scope"), scope = scopes.substr(0, scopes.find(','));
+      const bool scoped = scopes == scope || scopes.find(role_name(role), scope.size()) != std::string::npos;
+      if (*replica && scoped && !scope.empty())
+        (*replica)->restart_scope = named<api::RestartScope>(scope, 3);
     }
   }
 
