@@ -42,6 +42,7 @@ std::string roles_text(const api::TrainingJob& job) {
       text += str_cat(" (", replica->min_replicas.value_or(replica->replicas), " to ",
                       replica->max_replicas.value_or(replica->replicas), ")");
     }
+    if (replica->standby.value_or(0) > 0) text += str_cat(" and ", *replica->standby, " standing by");
     text += str_cat(", restartPolicy ", api::name(replica->restart_policy));
   }
   return text;

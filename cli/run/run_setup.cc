@@ -70,8 +70,8 @@ absl::Status check_machine(const JobFile& job, const RunStore& store) {
                                        job.base_folder));
   }
   const auto& evaluator = job.job.spec.replica_specs.evaluator;
-  const auto members =
-      static_cast<std::size_t>(api::member_count(job.job) + (evaluator ? evaluator->replicas : 0));
+  const auto members = static_cast<std::size_t>(api::member_count(job.job) + api::standby_count(job.job) +
+                                                (evaluator ? evaluator->replicas : 0));
   return reserve_descriptors(kOwnDescriptors + kDescriptorsPerMember * members);
 }
 

@@ -216,7 +216,10 @@ void visit(FieldVisitor& v, ReplicaSpec& r, IntegerRange replicas, bool elastic)
              .meaning = "The largest number that replicas may be edited to; absent: replicas",
              .when = {elastic, "the role worker"}},
             replicas, r.max_replicas);
-  v.reserved("standby", "leave it out");
+  v.integer({.name = "standby",
+             .meaning = "How many more workers of an all-reduce wait, ready, until one is lost",
+             .when = {elastic, "the role worker"}},
+            {.min = 0, .max = kMaxGroupMembers}, r.standby);
   v.choice({.name = "restartPolicy",
             .meaning = "What follows when a member is lost. Never: the job fails; OnFailure, Always: another "
                        "one takes its "

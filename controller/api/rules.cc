@@ -41,10 +41,11 @@ void check_members(const TrainingJob& job, Findings& f) {
     f.refuse(kReplicas, "nobody trains", "no replicas", "at least one chief or worker");
   const auto& workers = job.spec.replica_specs.worker;
   const std::int64_t more = workers ? workers->max_replicas.value_or(0) - workers->replicas : 0;
-  const std::int64_t members = member_count(job) + std::max<std::int64_t>(more, 0);
+  const std::int64_t members = member_count(job) + standby_count(job) + std::max<std::int64_t>(more, 0);
   if (job.spec.training && members > kMaxGroupMembers)
     f.refuse(kReplicas, "more members than can be linked to one another", str_cat(members),
-             str_cat("at most ", kMaxGroupMembers, " of chief, worker (its maxReplicas) and ps together"));
+             str_cat("at most ", kMaxGroupMembers,
+                     " of chief, worker (its maxReplicas and standby) and ps together"));
 }
 
 // The choice of an algorithm is about links; members that share memory have one way, which beats them all.

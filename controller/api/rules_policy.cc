@@ -27,6 +27,19 @@ void check_elastic(const TrainingJob& job, Findings& f) {
              str_cat("at least ", worker.replicas));
 }
 
+// Only a ring goes on without a lost member, and takes another one in.
+void check_standby(const TrainingJob& job, Findings& f) {
+  const std::string path = str_cat(kWorker, ".standby");
+  if (standby_count(job) == 0 || !f.clean(path) || !f.clean(kStrategyType)) return;
+  const std::string count = str_cat(standby_count(job));
+  if (!job.spec.training || job.spec.strategy.type != StrategyType::kAllReduce) {
+    f.refuse(path, "only an all-reduce of the built-in trainer goes on with another member", count,
+             "0, or spec.training with strategy.type: AllReduce");
+  } else if (restart_scope(job, Role::kWorker) != RestartScope::kReplica) {
+    f.refuse(path, "all start again when a worker is lost", count, "0, or restartScope: Replica");
+  }
+}
+
 // Members train when all of them are there: another number would not be acted on.
 void check_scheduling(const TrainingJob& job, Findings& f) {
   const std::optional<std::int64_t>& min = job.spec.run_policy.scheduling_policy.min_available;
@@ -78,6 +91,7 @@ void check_policies(const TrainingJob& job, Findings& findings) {
   check_elastic(job, findings);
   check_scheduling(job, findings);
   check_scopes(job, findings);
+  check_standby(job, findings);
 }
 
 }  // namespace paceline::api

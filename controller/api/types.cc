@@ -22,6 +22,11 @@ std::int64_t member_count(const TrainingJob& job) {
   return trainer_count(job) + (ps && is_member(job, Role::kServer) ? ps->replicas : 0);
 }
 
+std::int64_t standby_count(const TrainingJob& job) {
+  const auto& worker = job.spec.replica_specs.worker;
+  return worker ? worker->standby.value_or(0) : 0;
+}
+
 bool is_member(const TrainingJob& job, Role role) {
   return trains(role) || (role == Role::kServer && job.spec.training.has_value());
 }

@@ -100,6 +100,9 @@ struct ReplicaSpec {
   std::optional<std::int64_t> termination_grace_seconds;  // the template's
   std::string pod_template;  // all of template as written, as YAML in one line; empty: none
   std::optional<std::int64_t> min_replicas, max_replicas;  // worker only; absent: as replicas
+  std::optional<std::int64_t> standby;                     // worker only; absent: 0
+
+  std::int64_t places() const { return replicas + standby.value_or(0); }
 };
 
 struct ReplicaSpecs {
@@ -304,6 +307,9 @@ bool trains(Role role);
 // Evaluators, and servers of the template's own program, stand beside them.
 std::int64_t member_count(const TrainingJob& job);
 bool is_member(const TrainingJob& job, Role role);
+
+// Members that wait until another one is lost, beside those.
+std::int64_t standby_count(const TrainingJob& job);
 
 // Into how many units, the samples of one gradient each, a global batch is cut.
 std::int64_t units_per_step(const TrainingJob& job);

@@ -50,7 +50,7 @@ bool is_elastic(const api::TrainingJob& job) {
   const auto& roles = job.spec.replica_specs;
   const bool resizes = roles.worker && roles.worker->max_replicas.has_value();
   return replaces_each(job, Role::kWorker) || replaces_each(job, Role::kChief) || resizes ||
-         least_trainers(job).has_value();
+         least_trainers(job).has_value() || api::standby_count(job) > 0;
 }
 
 bool is_elastic(const api::TrainingJob& job, Role role) {
@@ -63,12 +63,14 @@ bool has_successor(const api::TrainingJob& job, Role role) {
 
 std::optional<int> least_trainers(const api::TrainingJob& job) {
   const auto& worker = job.spec.replica_specs.worker;
-  if (!worker || !worker->min_replicas) return std::nullopt;
-  return std::max(1, static_cast<int>(*worker->min_replicas));
+  if (worker && worker->min_replicas) return std::max(1, static_cast<int>(*worker->min_replicas));
+  if (api::standby_count(job) > 0) return static_cast<int>(api::trainer_count(job));
+  return std::nullopt;
 }
 
 int min_trainers(const api::TrainingJob& job) {
-  return least_trainers(job).value_or(1);
+  const auto& worker = job.spec.replica_specs.worker;
+  return worker && worker->min_replicas ? least_trainers(job).value_or(1) : 1;
 }
 
 void resize(const Observed& observed, Plan& plan) {
@@ -76,7 +78,8 @@ void resize(const Observed& observed, Plan& plan) {
   const std::int64_t before = restarts.size, wanted = api::member_count(observed.job);
   const auto& roles = observed.job.spec.replica_specs;
   const std::int64_t chiefs = roles.chief ? roles.chief->replicas : 0;
-  for (std::int64_t index = wanted - chiefs; index < before - chiefs; ++index)
+  const std::int64_t others = api::standby_count(observed.job) - chiefs;
+  for (std::int64_t index = wanted + others; index < before + others; ++index)
     ++replacement_of(restarts, Role::kWorker, index).count;
   restarts.size = wanted;
   count_restart(restarts, Role::kWorker, api::RestartCause::kResized);

@@ -22,7 +22,7 @@ bool is_elastic(const api::TrainingJob& job, Role role);
 // Whether another one takes a lost member's place, while the ring goes on.
 bool has_successor(const api::TrainingJob& job, Role role);
 
-// How many must be left where lost members are not replaced; nothing: all.
+// How many must be left, with those that stand by, where lost members are not replaced; nothing: all.
 std::optional<int> least_trainers(const api::TrainingJob& job);
 // How many a view has at least.
 int min_trainers(const api::TrainingJob& job);

@@ -37,7 +37,8 @@ int threads_of(const Observed& observed, const api::Container* container) {
   const double own = limit > 0 || container == nullptr ? limit : container->cpu_request;
   if (own > 0) return static_cast<int>(std::min(std::ceil(own), kMostThreads));
   if (observed.limits.cores == 0) return 0;
-  const auto pods = std::max<std::int64_t>(1, api::member_count(observed.job));
+  const auto pods =
+      std::max<std::int64_t>(1, api::member_count(observed.job) + api::standby_count(observed.job));
   return std::max(1, static_cast<int>(observed.limits.cores / pods));
 }
 
@@ -49,7 +50,7 @@ bool trains(Role role) {
 // Of those of the job that compute: the chief, workers, then evaluators.
 std::optional<int> computing_number(const api::TrainingJob& job, const Slot& slot) {
   const auto replicas = [](const std::optional<api::ReplicaSpec>& replica) {
-    return replica ? replica->replicas : 0;
+    return replica ? replica->places() : 0;
   };
   const int chiefs = replicas(job.spec.replica_specs.chief),
             workers = replicas(job.spec.replica_specs.worker);
@@ -72,7 +73,7 @@ std::vector<Slot> desired_slots(const api::TrainingJob& job) {
   std::vector<Slot> slots;
   const auto add = [&](Role role, const std::optional<api::ReplicaSpec>& replica) {
     if (!replica) return;
-    for (int i = 0; i < replica->replicas; ++i) slots.push_back({role, i, &*replica});
+    for (int i = 0; i < replica->places(); ++i) slots.push_back({role, i, &*replica});
   };
   add(Role::kChief, job.spec.replica_specs.chief);
   add(Role::kWorker, job.spec.replica_specs.worker);

@@ -31,7 +31,7 @@ void rule_lost(const Observed& observed, Plan& plan) {
     const api::Fault& fault = lost.fault;
     if (is_terminal(plan.status.phase)) return;
     const auto& replica = api::replica_spec(observed.job, fault.role);
-    if (!replica || fault.index >= replica->replicas) continue;  // its place is gone
+    if (!replica || fault.index >= replica->places()) continue;  // its place is gone
     if (has_successor(observed.job, fault.role)) {
       replace_lost(observed, lost, plan);
       continue;

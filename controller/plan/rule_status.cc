@@ -64,7 +64,7 @@ void forget_unwanted(const Observed& observed, api::Status& status) {
   if (!begun || status.restarts.size != api::member_count(observed.job)) return;
   std::erase_if(status.members, [&](const api::MemberStatus& member) {
     const auto& replica = api::replica_spec(observed.job, member.role);
-    return !replica || member.index >= replica->replicas;
+    return !replica || member.index >= replica->places();
   });
 }
 
@@ -154,7 +154,8 @@ void note_whole(const Observed& observed, api::Status& status) {
   const bool is_news =
       status.reason == kMemberReplaced || status.reason == api::name(api::RestartCause::kResized);
   if (status.phase != api::Phase::kRunning || !is_elastic(observed.job) || !is_news) return;
-  if (!observed.report->lost.empty() || status.view.size != api::member_count(observed.job)) return;
+  const bool misses = !observed.report->lost.empty() && api::standby_count(observed.job) == 0;
+  if (misses || status.view.size != api::member_count(observed.job)) return;
   status.reason = "MembersTrain";
   status.message =
       str_cat("view ", observed.report->generation.value, " with ", status.view.size, " members trains");

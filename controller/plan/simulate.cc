@@ -48,8 +48,9 @@ void form_view(const Observed& world, JobReport& report) {
   if (static_cast<std::int64_t>(report.members.size()) < api::member_count(world.job)) return;
   std::ranges::sort(report.members, {}, [](const ReportedMember& m) { return std::tuple(m.role, m.index); });
   for (std::size_t i = 0; i < report.members.size(); ++i) {
-    report.members[i].rank = static_cast<std::int64_t>(i);
-    report.members[i].phase = "Training";
+    const bool trains = static_cast<std::int64_t>(i) < api::member_count(world.job);
+    report.members[i].rank = trains ? static_cast<std::int64_t>(i) : -1;
+    report.members[i].phase = trains ? "Training" : "Standby";
   }
   report.generation.value = 1;
   report.state = JobState::kRunning;

@@ -96,7 +96,9 @@ std::vector<coordinator::ExpectedRole> expected_roles(const api::TrainingJob& jo
   std::vector<coordinator::ExpectedRole> roles;
   for (const Role role : {Role::kChief, Role::kWorker, Role::kServer, Role::kEvaluator}) {
     const auto& replica = api::replica_spec(job, role);
-    if (replica && replica->replicas > 0) roles.push_back({role, static_cast<int>(replica->replicas)});
+    if (!replica || replica->places() == 0) continue;
+    roles.push_back(
+        {role, static_cast<int>(replica->places()), static_cast<int>(replica->standby.value_or(0))});
   }
   return roles;
 }

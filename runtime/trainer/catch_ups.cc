@@ -51,7 +51,7 @@ void CatchUps::cancel() {
   if (receiver != nullptr) receiver->cancel();
 }
 
-bool CatchUps::enter() {
+CatchUps::Taken CatchUps::enter() {
   std::shared_ptr<catch_up::StateReceiver> receiver;
   Replica* newcomer = nullptr;
   {
@@ -59,17 +59,17 @@ bool CatchUps::enter() {
     newcomer = std::exchange(state->newcomer, nullptr);
     receiver = state->receiver;
   }
-  if (receiver == nullptr) return false;
+  if (receiver == nullptr) return Taken::kNone;
   const auto learned = receiver->finish(Deadline::after(clock_.now(), kLoadLimit));
   state_.lock()->receiver.reset();
   if (!learned.ok()) {
     logger_.info(str_cat("has not caught up: ", learned.status().message()));
-    return false;
+    return Taken::kPart;
   }
   newcomer->set_learned(*learned);
   logger_.info(str_cat("caught up with step ", learned->step,
                        " while the others trained: ", receiver->bytes_received(), " bytes"));
-  return true;
+  return Taken::kAll;
 }
 
 void CatchUps::step_applied(Replica& replica, bool last) {

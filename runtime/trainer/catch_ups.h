@@ -5,6 +5,7 @@
 //
 // Threads: begin() and cancel() are called by any thread, the rest by the training thread.
 
+#include <cstdint>
 #include <memory>
 #include <vector>
 
@@ -35,9 +36,10 @@ class CatchUps {
   // A newcomer is told that nobody waits for the state any more.
   void cancel();
 
-  // Into the first view: where this member was given the state, it waits for the last of it. True: the state
-  // is in its replica; false: a part of it at most, or nothing.
-  bool enter();
+  // Into a view: where this member was given the state, it waits for the last of it. kNone: its replica is as
+  // it was; kPart: the replica has parts of several states.
+  enum class Taken : std::uint8_t { kNone, kPart, kAll };
+  Taken enter();
   // Behind every step: newcomers may be given the replica's state, until take_back(). `last`: the view ends
   // with that step.
   void step_applied(Replica& replica, bool last);

@@ -298,7 +298,7 @@ Decision Trainer::write_model() {
 Decision Trainer::report_fault() {
   left_view_ = now();
   session_.reset();
-  catch_ups_.leave(kLastGeneration);
+  catch_ups_.leave(Generation{group_.generation.value + 1});
   parts_.membership.progress().set_phase(v1::WAITING);
   const std::optional<int> rank = collective::faulty_rank(fault_);
   std::string peer;

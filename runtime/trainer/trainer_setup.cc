@@ -155,7 +155,6 @@ Decision Trainer::enter(absl::StatusOr<v1::View> view, const std::string& late) 
 Decision Trainer::stand_by() {
   const absl::Status left = replica_->leave_device();
   if (!left.ok()) return on_error(own_fault(left));
-  aligned_ = false;
   catch_ups_.offer(replica_.get());
   parts_.logger.info(str_cat("view ", view_.generation(), " has other members: this one stands by"));
   return machine_.left_out();
@@ -221,9 +220,14 @@ absl::Status Trainer::resume() {
   const std::string& folder = spec_.checkpoint().directory();
   if (source_.has_value() || (servers_ && aligned_) || group_.rank != 0) return absl::OkStatus();
   position_ = StatePosition::after(0);
-  if (folder.empty()) return absl::OkStatus();
+  const auto nothing_found = [&]() -> absl::Status {
+    if (!holds_part_) return absl::OkStatus();
+    return absl::DataLossError("those that held the state are gone, and there is no checkpoint");
+  };
+  if (folder.empty()) return nothing_found();
   checkpoint::CheckpointStore store = checkpoints();
-  const bool resumes = spec_.checkpoint().resume();
+  // Members have trained where the view is not the first: those that stood by go on as resumed ones do.
+  const bool resumes = spec_.checkpoint().resume() || group_.generation.value > 1;
   const auto newest = store.newest();  // before anything is touched: another training may be saving there
   if (!resumes && newest.ok() && !newest->empty()) {
     return absl::InvalidArgumentError(
@@ -248,7 +252,7 @@ absl::Status Trainer::resume() {
   });
   if (loaded.status().code() == absl::StatusCode::kNotFound) {
     parts_.logger.info(str_cat("nothing to resume from: ", loaded.status().message()));
-    return absl::OkStatus();
+    return nothing_found();
   }
   PL_RETURN_IF_ERROR(loaded.status());
   for (const std::string& refused : loaded->refused) parts_.logger.warning(str_cat("passed over ", refused));
@@ -365,7 +369,9 @@ absl::Status Trainer::share_state() {
 
 Decision Trainer::align() {
   settle_save();  // before the state may have to come to the host
-  catch_ups_.enter();
+  const CatchUps::Taken taken = catch_ups_.enter();
+  if (taken != CatchUps::Taken::kNone) aligned_ = false;
+  holds_part_ |= taken == CatchUps::Taken::kPart;
   absl::Status status = connect();
   if (status.ok()) catch_ups_.leave(group_.generation);
   if (status.ok() && !servers_) status = find_source();
@@ -377,6 +383,7 @@ Decision Trainer::align() {
   if (!stepped_ && absl::IsResourceExhausted(status)) return gave_up(status, true);
   if (!status.ok()) return on_error(status);
   aligned_ = true;
+  holds_part_ = false;
 
   member::Progress& progress = parts_.membership.progress();
   if (!stepped_) {

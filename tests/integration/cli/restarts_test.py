@@ -116,6 +116,37 @@ class RestartsTest(CliCase):
         self.ends(4, "scale", "digits", "worker=2")
         self.nothing_left()
 
+    def test_a_member_that_stands_by_takes_a_lost_ones_place(self):
+        text = job(members=2, steps=ENDLESS).replace("replicas: 1}", "replicas: 1, standby: 1, restartPolicy: OnFailure}")
+        text = text.replace("chief: {}", "chief: {restartPolicy: OnFailure}")
+        process = self.start("run", self.write(text))
+
+        def spare_of(status, number=0):
+            """The worker that stands by, whichever it is, while all others train; its pod has this number."""
+            if not status or status["phase"] != "Running" or not all(m.get("pid") for m in status["members"]):
+                return None
+            spare = [m for m in status["members"] if m["phase"] == "standby" and m["pod"].endswith(f"-{number}")]
+            return spare[0] if len(spare) == 1 and sum(m["rank"] >= 0 for m in status["members"]) == 2 else None
+        spare = until(lambda: spare_of(self.status("digits")), 40 * SLOW, "two train, and a worker stands by")
+        before = self.status("digits")
+        lost = f"worker-{1 - spare['index']}"
+        os.kill(member_of(before, lost)["pid"], signal.SIGKILL)
+        until(lambda: spare_of(self.status("digits"), number=1), 40 * SLOW, "another worker stands by")
+        after = self.status("digits")
+        self.assertEqual(member_of(after, lost)["phase"], "standby")
+        for name in ("chief-0", f"worker-{spare['index']}"):
+            self.assertEqual(member_of(after, name)["pid"], member_of(before, name)["pid"], "nobody starts again")
+            self.assertGreaterEqual(member_of(after, name)["rank"], 0, name)
+        until(lambda: self.status("digits")["step"] > after["step"], 20 * SLOW, "more steps")
+        os.kill(member_of(after, "chief-0")["pid"], signal.SIGKILL)
+
+        def chief_leads():
+            chief = member_of(self.status("digits"), "chief-0")
+            return chief.get("pid") and chief["rank"] == 0 and chief["pod"].endswith("-1")
+        until(chief_leads, 40 * SLOW, "the chief is back")
+        self.stop(process)
+        self.nothing_left()
+
     def test_a_pause_of_two_seconds_is_no_loss(self):
         process = self.start("run", self.restarting(ENDLESS))
         before = self.members_train(after=200)

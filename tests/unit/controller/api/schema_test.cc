@@ -33,8 +33,9 @@ TEST(CustomResource, NamesTheConditionsThatAreOurs) {
   EXPECT_NE(definition.find(types + "; as of any object."), std::string::npos) << types;
 }
 
-TEST(CustomResource, IsBelow100KB) {
-  EXPECT_LT(custom_resource_definition().size(), 100'000u);
+// kubectl keeps what it applied in an annotation, and all annotations together have 256 KiB.
+TEST(CustomResource, IsBelow120KB) {
+  EXPECT_LT(custom_resource_definition().size(), 120'000u);
 }
 
 }  // namespace
