@@ -14,6 +14,7 @@
 #include "cli/view/gpus_view.h"
 #include "cli/view/gradients_text.h"
 #include "controller/diagnosis/fault_text.h"
+#include "controller/plan/restart_budget.h"
 
 namespace paceline::cli {
 
@@ -61,6 +62,20 @@ std::string length_text(const api::TrainingJob& job) {
                  " each step");
 }
 
+// "in 8.0 s"; "worker-1 in 8.0 s": of a place that waits alone.
+std::vector<std::string> next_tries(const api::Restarts& restarts, WallTime now) {
+  std::vector<std::string> tries;
+  const auto wait = [&](const std::optional<WallTime>& then) { return then.value_or(now) - now; };
+  if (wait(restarts.not_before) > Duration::zero())
+    tries.push_back(str_cat("in ", format_duration(wait(restarts.not_before))));
+  for (const api::Replacement& each : restarts.replacements) {
+    if (wait(each.not_before) > Duration::zero())
+      tries.push_back(str_cat(member_name(each.role, static_cast<int>(each.index)), " in ",
+                              format_duration(wait(each.not_before))));
+  }
+  return tries;
+}
+
 Rows spec_rows(const Described& d) {
   const api::TrainingJob& job = *d.spec;
   const api::RunPolicy& policy = job.spec.run_policy;
@@ -75,8 +90,9 @@ Rows spec_rows(const Described& d) {
   }
   if (policy.active_deadline_seconds)
     rows.push_back({"deadline", human_seconds(static_cast<double>(*policy.active_deadline_seconds))});
-  rows.push_back(
-      {"restarts", str_cat(d.job.status.restarts.total, " (backoffLimit ", policy.backoff_limit, ")")});
+  const api::Restarts& restarts = d.job.status.restarts;
+  rows.push_back({"restarts", str_cat(restarts.total, " (",
+                                      plan::text_of(plan::restart_budget(job, restarts, d.now)), ")")});
   std::int64_t resized = 0;
   for (const api::RestartCount& each : d.job.status.restarts.by_cause) {
     if (each.cause == api::RestartCause::kResized) {
@@ -86,6 +102,7 @@ Rows spec_rows(const Described& d) {
     rows.push_back(
         {"", str_cat(each.count, " because of ", role_name(each.role), ": ", api::name(each.cause))});
   }
+  for (const std::string& next : next_tries(restarts, d.now)) rows.push_back({"next try", next});
   if (resized > 0) rows.push_back({"resized", str_cat(resized, resized == 1 ? " time" : " times")});
   if (policy.suspend) rows.push_back({"suspend", "true"});
   if (!policy.managed_by.empty()) rows.push_back({"managedBy", policy.managed_by});

@@ -13,6 +13,7 @@
 #include "controller/cluster/kube/times.h"
 #include "controller/plan/kubernetes_limits.h"
 #include "controller/plan/pods.h"
+#include "controller/plan/restart_budget.h"
 #include "controller/plan/rules.h"
 
 namespace paceline::cli {
@@ -66,6 +67,13 @@ plan::Observed observed(const Json& object, api::TrainingJob job, const std::vec
   return observed;
 }
 
+// Another failure ends the job where nothing of it is left.
+void print_budget(Call& call, const api::TrainingJob& job, const Described& described) {
+  const api::Restarts& restarts = described.job.status.restarts;
+  call.out << "Restarts: " << restarts.total << " ("
+           << plan::text_of(plan::restart_budget(job, restarts, described.now)) << ")\n";
+}
+
 void print_plan(Call& call, const Json& object, Described& described) {
   api::Parsed parsed = kube::parse_job(object, kube::job_metadata(object));
   if (!parsed.job) {
@@ -74,6 +82,7 @@ void print_plan(Call& call, const Json& object, Described& described) {
     return;
   }
   described.spec = parsed.job;
+  print_budget(call, *parsed.job, described);
   const plan::Observed world = observed(object, *std::move(parsed.job), described.pods, described.now);
   call.out << "What the controller would do now, as far as the API server shows it:\n"
            << plan::explain(plan::plan(world));
@@ -99,7 +108,11 @@ absl::Status explain_job(Call& call, const std::string& name) {
   call.out << "\n";
   if (!job.status.message.empty()) call.out << "  why: " << sanitize(job.status.message) << "\n";
   for (const std::string& line : fault_lines(job)) call.out << line << "\n";
-  if (!job.run) print_plan(call, object, described);
+  if (!job.run) {
+    print_plan(call, object, described);
+  } else if (const api::Parsed parsed = kube::parse_job(object, kube::job_metadata(object)); parsed.job) {
+    print_budget(call, *parsed.job, described);
+  }
   const std::vector<std::string> hints = hints_for(described);
   if (!hints.empty()) call.out << "What to do:\n";
   for (const std::string& hint : hints) call.out << "  " << hint << "\n";

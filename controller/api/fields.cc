@@ -220,12 +220,13 @@ void visit(FieldVisitor& v, ReplicaSpec& r, IntegerRange replicas, bool elastic)
              .meaning = "How many more workers of an all-reduce wait, ready, until one is lost",
              .when = {elastic, "the role worker"}},
             {.min = 0, .max = kMaxGroupMembers}, r.standby);
-  v.choice({.name = "restartPolicy",
-            .meaning = "What follows when a member is lost. Never: the job fails; OnFailure, Always: another "
-                       "one takes its "
-                       "place (all-reduce), or all start again; ExitCode: likewise, but codes 1 to 127, "
-                       "OutOfMemory, NotFinite and DataUnreadable end it"},
-           r.restart_policy);
+  v.choice(
+      {.name = "restartPolicy",
+       .meaning =
+           "What follows when a member is lost. Never: the job fails; OnFailure, Always: it starts again "
+           "(restartScope); ExitCode: likewise, but codes 1 to 127, OutOfMemory, NotFinite and "
+           "DataUnreadable end it"},
+      r.restart_policy);
   v.choice({.name = "restartScope",
             .meaning = "Who starts again with a lost member (see below). Replica: it alone; Role: all of its "
                        "role; Job: all "
@@ -280,6 +281,10 @@ void visit(FieldVisitor& v, RunPolicy& p) {
              .meaning = "How often the members are started again before the job has failed; what is not the "
                         "job's fault (eviction, preemption, a lost node) is not counted"},
             {.min = 0, .max = 1'000'000}, p.backoff_limit);
+  v.integer(
+      {.name = "restartWindowSeconds",
+       .meaning = "Only restarts of the last so many seconds count against backoffLimit; absent: all do"},
+      kSeconds, p.restart_window_seconds);
   v.text({.name = "managedBy",
           .meaning = "Who sees to the job: paceline.dev/controller, or absent; with another value Paceline "
                      "leaves the job alone"},

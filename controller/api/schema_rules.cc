@@ -75,8 +75,7 @@ std::vector<Entry> rules_of_roles() {
        {"!has(self.maxReplicas) || self.maxReplicas >= self.replicas", "fewer than replicas", "maxReplicas"}},
       {"spec.replicaSpecs.*",
        {R"(!has(self.restartScope) || self.?restartPolicy.orValue("Never") != "Never")",
-        "nobody of this role is started again; allowed: only with a restartPolicy other than Never",
-        "restartScope"}},
+        "allowed: only with a restartPolicy other than Never", "restartScope"}},
       {"spec",
        {str_cat("self.replicaSpecs.all(k, !has(self.replicaSpecs[k].restartScope) || "
                 R"(self.replicaSpecs[k].restartScope in (k.lowerAscii() == "evaluator" ? ["Replica"] : )"
@@ -104,7 +103,7 @@ std::vector<Entry> rules_of_strategy() {
         "synchronization"}},
       {"spec.strategy",
        {R"(!has(self.backupWorkers) || self.?synchronization.orValue("Synchronous") == "Synchronous")",
-        "does not apply here; allowed: only with synchronization: Synchronous", "backupWorkers"}},
+        "allowed: only with synchronization: Synchronous", "backupWorkers"}},
       {"spec.strategy",
        {"self.?backupWorkers.orValue(0) == 0 || !has(self.parameterServer) || "
         "!has(self.parameterServer.gradientsPerStep)",
@@ -113,8 +112,7 @@ std::vector<Entry> rules_of_strategy() {
       {"spec",
        {str_cat("!has(self.training) || ", kHasServers,
                 R"( || !self.replicaSpecs.exists(k, k.lowerAscii() == "ps"))"),
-        "the role ps does not apply here; allowed: only with strategy.type: ParameterServer",
-        "replicaSpecs"}},
+        "the role ps allowed: only with strategy.type: ParameterServer", "replicaSpecs"}},
       {"spec",
        {str_cat("!has(self.training) || !", kHasServers, " || ", kServers, " > 0"),
         "nobody holds the weights; allowed: the role ps with at least one replica; or strategy.type: "
@@ -240,12 +238,8 @@ std::vector<Entry> rules_of_training() {
         "registers "
         "it",
         "replicaSpecs"}},
-      {"spec",
-       {"has(self.training) || !has(self.strategy)", "does not apply here; allowed: only with training",
-        "strategy"}},
-      {"spec",
-       {"has(self.training) || !has(self.checkpoint)", "does not apply here; allowed: only with training",
-        "checkpoint"}},
+      {"spec", {"has(self.training) || !has(self.strategy)", "allowed: only with training", "strategy"}},
+      {"spec", {"has(self.training) || !has(self.checkpoint)", "allowed: only with training", "checkpoint"}},
       {"spec",
        {str_cat("has(self.training) || self.replicaSpecs.all(k, self.replicaSpecs[k].replicas == 0 || "
                 "(has(self.replicaSpecs[k].template) && (has(",
@@ -315,7 +309,7 @@ std::vector<Entry> rules_of_tables() {
 }
 
 constexpr char kForbidden[] = "FieldValueForbidden";
-constexpr char kFixed[] = "may not be edited; make a new job";
+constexpr char kFixed[] = "fixed; make a new job";
 
 // The field stays absent, or as it is.
 SchemaRule stays(const std::string& name) {

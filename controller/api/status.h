@@ -85,21 +85,34 @@ struct RestartCount {
   }
 };
 
+// Restarts that count against backoffLimit, where that has a window.
+struct RestartTime {
+  WallTime at{};
+  std::int64_t count = 1;
+  bool operator==(const RestartTime&) const = default;
+  static void fields(auto&& visit, auto& x) {
+    visit(NamedField{"at"}, x.at);
+    visit(NamedField{"count"}, x.count);
+  }
+};
+
 // How often the pod in a place was replaced: of a member since the attempt began, of a server or an evaluator
 // outside the ring since all pods began together.
 struct Replacement {
   Role role = Role::kServer;
   std::int64_t index = 0, count = 0;
-  std::int64_t in_a_row = 0;                 // of a member: since it last lived for long
-  std::optional<WallTime> last, not_before;  // of a member: when it was replaced; its next pod's back-off
+  std::int64_t in_a_row = 0;                 // since it last lived for long
+  std::optional<WallTime> last, not_before;  // when it was replaced; its next pod's back-off
+  std::vector<RestartTime> recent;           // outside the ring: as Restarts::recent
   bool operator==(const Replacement&) const = default;
   static void fields(auto&& visit, auto& x) {
     visit(NamedField{"role"}, x.role);
     visit(NamedField{.name = "index", .always = true}, x.index);
     visit(NamedField{"count"}, x.count);
-    visit(NamedField{"inARow", "Of a member, since it last lived for long."}, x.in_a_row);
-    visit(NamedField{"last", "When a member was replaced last."}, x.last);
+    visit(NamedField{"inARow", "Since it last lived for long."}, x.in_a_row);
+    visit(NamedField{"last", "When it was replaced last."}, x.last);
     visit(NamedField{"notBefore", "Its pod is made at this time or later."}, x.not_before);
+    visit(NamedField{"recent"}, x.recent);
   }
 };
 
@@ -116,6 +129,7 @@ struct Restarts {
   std::vector<RestartCount> by_cause;     // sorted by role and cause
   std::vector<Replacement> replacements;  // sorted by role and index
   std::optional<WallTime> not_before;     // the attempt begins at this time or later (back-off)
+  std::vector<RestartTime> recent;  // the earliest first: members' that count, with restartWindowSeconds
   bool operator==(const Restarts&) const = default;
   static void fields(auto&& visit, auto& x) {
     visit(NamedField{"attempt", "The number at the end of the members' pods' names, without replacements."},
@@ -127,6 +141,7 @@ struct Restarts {
     visit(NamedField{"byCause", "How often, by the role and the cause."}, x.by_cause);
     visit(NamedField{"replacements", "Pods that took another one's place."}, x.replacements);
     visit(NamedField{"notBefore", "The attempt begins at this time or later."}, x.not_before);
+    visit(NamedField{"recent", "Those that count, with restartWindowSeconds."}, x.recent);
   }
 };
 

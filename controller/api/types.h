@@ -281,7 +281,8 @@ struct RunPolicy {
   std::optional<std::int64_t> active_deadline_seconds, ttl_seconds_after_finished;
   CleanPodPolicy clean_pod_policy = CleanPodPolicy::kRunning;
   std::int64_t backoff_limit = 6;
-  std::string managed_by;  // empty: by this controller
+  std::optional<std::int64_t> restart_window_seconds;  // absent: all restarts count
+  std::string managed_by;                              // empty: by this controller
   SchedulingPolicy scheduling_policy;
 };
 

@@ -4,6 +4,7 @@
 #include "controller/plan/attempts.h"
 #include "controller/plan/elastic.h"
 #include "controller/plan/restart.h"
+#include "controller/plan/restart_budget.h"
 #include "controller/plan/rules.h"
 
 namespace paceline::plan {
@@ -50,6 +51,8 @@ Plan plan(const Observed& whole) {
   if (plan.status.conditions.empty())
     set_condition(observed, api::kCreated, true, "Accepted", "the job is accepted", plan.status);
   note_unknown(observed, plan.status);
+  if (take_into_present(whole.now, whole.limits.longest_back_off, plan.status.restarts))
+    requeue(Duration::zero(), plan);
   settle(whole, plan);
   const bool ended = rule_stop(observed, plan) || rule_finished(observed, plan) ||
                      rule_suspend(observed, plan) || rule_deadline(observed, plan) ||

@@ -16,11 +16,11 @@
 // restart's cause are written to the status before its first pod is created, so nothing is counted twice
 // or forgotten when the controller dies in between.
 //
-// Never: two live pods for one role and index; a pod of a job that is suspended, stopped, deleted or
-// finished; a counter that goes back. A plan made from a stale pod list does no harm: names are
-// deterministic, so a second creation is refused by the cluster, and deletions name the uid. REQUIRES of the
-// observer: job and pods are at least as new as what it, or a leader before it, wrote. Cost: O(pods x
-// members) comparisons, as lists are searched from their beginning.
+// Never: two live pods for one role and index, but in a ring, which fences off the earlier one (elastic.h); a
+// pod of a job that is suspended, stopped, deleted or finished; a counter that goes back. A plan made from a
+// stale pod list does no harm: names are deterministic, so a second creation is refused by the cluster, and
+// deletions name the uid. REQUIRES of the observer: job and pods are at least as new as what it, or a leader
+// before it, wrote. Cost: O(pods x members) comparisons, as lists are searched from their beginning.
 
 #include <optional>
 #include <string>

@@ -11,6 +11,7 @@
 #include "controller/plan/attempts.h"
 #include "controller/plan/elastic.h"
 #include "controller/plan/pods.h"
+#include "controller/plan/restart_budget.h"
 #include "controller/plan/rules.h"
 
 namespace paceline::plan {
@@ -44,8 +45,10 @@ bool is_provisional(const api::Fault& fault, const cluster::Pod* pod) {
   return fault.cause == api::RestartCause::kSilent && pod != nullptr && !pod->ended();
 }
 
-std::string in_time(Duration wait) {
-  return wait > Duration::zero() ? str_cat(" in ", format_duration(wait)) : "";
+void count_in_budget(const Observed& observed, Role role, api::RestartCause cause, api::Restarts& restarts) {
+  count_restart(restarts, role, cause);
+  if (api::is_charged(cause) && api::is_member(observed.job, role))
+    note_restart(observed.job.spec.run_policy, observed.now, restarts.recent);
 }
 
 void take_next_attempt(const api::TrainingJob& job, api::Restarts& restarts) {
@@ -59,19 +62,6 @@ enum class Budget : std::uint8_t { kLeft, kUsedUp, kNever, kUsedUpProvisionally 
 
 Budget budget_of(const Observed& observed, Failure& failure, const Plan& plan);
 
-// The place's next pod comes after its back-off.
-Duration take_next_number(const Observed& observed, Role role, int index, Plan& plan) {
-  api::Replacement& place = replacement_of(plan.status.restarts, role, index);
-  const bool lived = !place.last || observed.now - *place.last >= observed.limits.healthy_after;
-  place.in_a_row = lived ? 1 : place.in_a_row + 1;
-  place.last = observed.now;
-  ++place.count;
-  place.not_before.reset();
-  const Duration wait = back_off(observed.limits, place.in_a_row);
-  if (wait > Duration::zero()) place.not_before = observed.now + wait;
-  return wait;
-}
-
 void end_pod(const Observed& observed, const cluster::Pod* pod, const std::string& why, Plan& plan) {
   if (pod == nullptr || pod->ended() || pod->deleting) return;
   plan.actions.push_back(
@@ -83,7 +73,7 @@ void begin(const Observed& observed, Role role, api::RestartCause cause, const s
   api::Restarts& restarts = plan.status.restarts;
   const bool resized = cause == api::RestartCause::kResized;
   restarts.in_a_row = resized || trained_for_long(observed) ? (resized ? 0 : 1) : restarts.in_a_row + 1;
-  count_restart(restarts, role, cause);
+  count_in_budget(observed, role, cause, restarts);
   take_next_attempt(observed.job, restarts);
   restarts.size = 0;
   restarts.not_before.reset();
@@ -105,6 +95,10 @@ void begin(const Observed& observed, Role role, api::RestartCause cause, const s
 
 }  // namespace
 
+std::string in_time(Duration wait) {
+  return wait > Duration::zero() ? str_cat(" in ", format_duration(wait)) : "";
+}
+
 void count_restart(api::Restarts& restarts, Role role, api::RestartCause cause) {
   if (cause != api::RestartCause::kResized) ++restarts.total;
   ++count_of(restarts, role, cause).count;
@@ -114,16 +108,6 @@ void recount_restart(api::Restarts& restarts, Role role, api::RestartCause from,
   --count_of(restarts, role, from).count;
   ++count_of(restarts, role, to).count;
   std::erase_if(restarts.by_cause, [](const api::RestartCount& each) { return each.count <= 0; });
-}
-
-std::int64_t restarts_of_ring(const api::TrainingJob& job, const api::Restarts& restarts, bool charged) {
-  std::int64_t sum = 0;
-  for (const api::RestartCount& each : restarts.by_cause) {
-    const bool resized = each.cause == api::RestartCause::kResized;
-    if (api::is_member(job, each.role) && !resized && api::is_charged(each.cause) == charged)
-      sum += each.count;
-  }
-  return sum;
 }
 
 const char* what_is_permanent(api::RestartCause cause) {
@@ -142,11 +126,6 @@ const char* what_is_permanent(api::RestartCause cause) {
     default:
       return "exit codes 1 to 127 are permanent";
   }
-}
-
-std::string used_up(std::int64_t restarts) {
-  return str_cat("; the members were started again ", pluralize(restarts, "time", "times"),
-                 " already (spec.runPolicy.backoffLimit)");
 }
 
 void skip_to_next_attempt(const api::TrainingJob& job, api::Restarts& restarts) {
@@ -194,6 +173,18 @@ bool restart_by_policy(const Observed& observed, Failure& failure, Plan& plan) {
   return true;
 }
 
+Duration take_next_number(const Observed& observed, Role role, int index, Plan& plan) {
+  api::Replacement& place = replacement_of(plan.status.restarts, role, index);
+  const bool lived = !place.last || observed.now - *place.last >= observed.limits.healthy_after;
+  place.in_a_row = lived ? 1 : place.in_a_row + 1;
+  place.last = observed.now;
+  ++place.count;
+  place.not_before.reset();
+  const Duration wait = back_off(observed.limits, place.in_a_row);
+  if (wait > Duration::zero()) place.not_before = observed.now + wait;
+  return wait;
+}
+
 bool starts_in_place(const api::TrainingJob& job, Role role) {
   return !job.spec.training && api::is_member(job, role) &&
          api::restart_scope(job, role) != api::RestartScope::kJob;
@@ -220,7 +211,7 @@ void replace(const Observed& observed, Failure failure, Duration age, Plan& plan
   const auto [role, index] = std::pair(failure.fault.role, failure.fault.index);
   const cluster::Pod* const pod = find_pod(observed, role, index);
   if (is_provisional(failure.fault, pod)) failure.fault.provisional_since = observed.now;
-  count_restart(plan.status.restarts, role, failure.fault.cause);
+  count_in_budget(observed, role, failure.fault.cause, plan.status.restarts);
   const std::vector<int> places = places_in_scope(observed.job, role, index);
   Duration wait{};
   for (const int each : places) wait = std::max(wait, take_next_number(observed, role, each, plan));
@@ -258,14 +249,15 @@ Budget budget_of(const Observed& observed, Failure& failure, const Plan& plan) {
     return Budget::kNever;
   }
   const bool charged = api::is_charged(fault.cause);
-  const std::int64_t count = restarts_of_ring(observed.job, plan.status.restarts, charged);
-  if (charged && count >= observed.job.spec.run_policy.backoff_limit) {
-    failure.message += used_up(count);
+  const RestartBudget budget = restart_budget(observed.job, plan.status.restarts, observed.now);
+  if (charged && budget.is_used_up()) {
+    failure.message += used_up(budget);
     if (is_provisional(fault, find_pod(observed, fault.role, fault.index)))
       return Budget::kUsedUpProvisionally;
     failure.reason = "BackoffLimitExceeded";
     return Budget::kUsedUp;
   }
+  const std::int64_t count = restarts_of_ring(observed.job, plan.status.restarts, false);
   if (!charged && count >= observed.limits.disruptions) {
     failure.reason = "DisruptionLimitExceeded";
     failure.message += str_cat("; the members were started again ", pluralize(count, "time", "times"),

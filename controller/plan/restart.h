@@ -39,6 +39,11 @@ bool starts_in_place(const api::TrainingJob& job);
 // The places that start again with this one, by the scope of its role.
 std::vector<int> places_in_scope(const api::TrainingJob& job, Role role, int index);
 
+// The place has the next number. Its next pod comes after the back-off, which is returned.
+Duration take_next_number(const Observed& observed, Role role, int index, Plan& plan);
+// " in 2.0 s"; empty: at once.
+std::string in_time(Duration wait);
+
 // The job is lost by this member.
 void end_by(const Observed& observed, Failure failure, Plan& plan);
 
@@ -54,10 +59,5 @@ void skip_to_next_attempt(const api::TrainingJob& job, api::Restarts& restarts);
 void count_restart(api::Restarts& restarts, Role role, api::RestartCause cause);
 // One that was counted as `from` was `to`. REQUIRES: there is one.
 void recount_restart(api::Restarts& restarts, Role role, api::RestartCause from, api::RestartCause to);
-
-// Restarts of the ring that count, or that don't count, against backoffLimit.
-std::int64_t restarts_of_ring(const api::TrainingJob& job, const api::Restarts& restarts, bool charged);
-// "; the members were started again 6 times already (spec.runPolicy.backoffLimit)"
-std::string used_up(std::int64_t restarts);
 
 }  // namespace paceline::plan

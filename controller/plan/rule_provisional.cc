@@ -17,6 +17,7 @@
 #include "controller/diagnosis/fault_text.h"
 #include "controller/plan/pods.h"
 #include "controller/plan/restart.h"
+#include "controller/plan/restart_budget.h"
 #include "controller/plan/rules.h"
 
 namespace paceline::plan {
@@ -39,6 +40,7 @@ void settle(const Observed& whole, Plan& plan) {
   if (!cause) return;
   api::Restarts& restarts = plan.status.restarts;
   recount_restart(restarts, fault->role, api::RestartCause::kSilent, *cause);
+  forget_restart(*fault->provisional_since, restarts.recent);
   fault->provisional_since.reset();
   fault->cause = *cause;
   const std::string message =
@@ -53,8 +55,8 @@ void settle(const Observed& whole, Plan& plan) {
 Finding rule_provisional(const Observed& whole, Plan& plan) {
   if (!plan.status.fault || !plan.status.fault->provisional_since) return Finding::kNone;
   api::Fault fault = *plan.status.fault;
-  const std::int64_t count = restarts_of_ring(whole.job, plan.status.restarts, true);
-  const bool too_many = count > whole.job.spec.run_policy.backoff_limit;
+  RestartBudget budget = restart_budget(whole.job, plan.status.restarts, whole.now);
+  const bool too_many = budget.used > budget.limit;
   const cluster::Pod* pod = find_pod(whole, fault.pod);
   const bool runs = pod != nullptr && !pod->ended();
   const Duration left = *fault.provisional_since + whole.limits.settle_time - whole.now;
@@ -70,8 +72,9 @@ Finding rule_provisional(const Observed& whole, Plan& plan) {
       runs
           ? str_cat("; its node has not shown to be lost within ", format_duration(whole.limits.settle_time))
           : str_cat("; its node is not lost: the pod ", pod == nullptr ? "is gone" : diagnosis::end_of(*pod));
+  --budget.used;  // it did not come to this one
   end_job(whole, api::Phase::kFailed, "BackoffLimitExceeded",
-          str_cat(diagnosis::message_of(fault), used_up(count - 1), finding), plan);
+          str_cat(diagnosis::message_of(fault), used_up(budget), finding), plan);
   plan.status.fault = std::move(fault);
   if (pod != nullptr) plan.failed_pod = *pod;
   clean_pods(whole, whole.limits.failure_grace, "the job has failed", plan);

@@ -20,7 +20,7 @@ class RestartsTest(CliCase):
         def look():
             status = self.status("digits")
             ready = status and status["phase"] == "Running" and status["step"] > after
-            numbers = {f"{m['role']}_{m['index']}": int(m["pod"].rsplit("-", 1)[1]) for m in status["members"]} if ready else {}
+            numbers = {f"{m['role']}_{m['index']}": int(m.get("pod", "none-0").rsplit("-", 1)[1]) for m in status["members"]} if ready else {}
             wanted = {**dict.fromkeys(numbers, number), **pods}
             return status if ready and numbers == wanted and all(m.get("pid") and m["rank"] >= 0 for m in status["members"]) else None
         return until(look, 40 * SLOW, f"{pods or 'all'} train")
@@ -62,6 +62,26 @@ class RestartsTest(CliCase):
 
     def test_a_lost_chief_is_replaced_while_the_others_go_on(self):
         self.check_it_went_on("chief-0")
+
+    def test_restarts_before_the_window_do_not_count(self):
+        file = self.restarting(ENDLESS, limit=1)
+        file.write_text(file.read_text().replace("backoffLimit: 1", "backoffLimit: 1, restartWindowSeconds: 3"))
+        process = self.start("run", file)
+        status = self.members_train(after=200)
+        for number in (1, 2):
+            killed = time.time()
+            os.kill(member_of(status, "worker-1")["pid"], signal.SIGKILL)
+            status = self.members_train(after=status["step"], worker_1=number)
+            restarts = status["status"]["restarts"]
+            self.assertEqual((restarts["total"], len(restarts["recent"])), (number, 1), "those before the window are forgotten")
+            until(lambda: time.time() > killed + 5, 10, "the restart lies before the window")   # noqa: B023
+            status = self.status("digits")
+        for name in ("worker-0", "worker-1"):
+            os.kill(member_of(status, name)["pid"], signal.SIGKILL)
+        self.outcome(1, process, 60 * SLOW)
+        status = self.status("digits")
+        self.assertEqual((status["phase"], status["reason"], status["status"]["restarts"]["total"]), ("Failed", "BackoffLimitExceeded", 3))
+        self.nothing_left()
 
     def test_a_scope_of_the_whole_job_starts_all_members_again(self):
         file = self.restarting(ENDLESS)

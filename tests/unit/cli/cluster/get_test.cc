@@ -130,8 +130,9 @@ TEST_F(ClusterTest, DescribesEverythingAboutAJob) {
   EXPECT_THAT(text, HasSubstr("test accuracy  87.50 %"));
   EXPECT_THAT(
       text, HasSubstr("replicas  chief=1, restartPolicy Never, worker=3 (2 to 5), restartPolicy OnFailure"));
-  EXPECT_THAT(text, ContainsRegex("restarts +1 \\(backoffLimit [0-9]+\\)\n +1 because of worker: Killed\n"
-                                  " +resized +2 times\n"));
+  EXPECT_THAT(text, ContainsRegex(
+                        "restarts +1 \\(backoffLimit [0-9]+, [0-9]+ left\\)\n +1 because of worker: Killed\n"
+                        " +resized +2 times\n"));
   EXPECT_THAT(text, HasSubstr("Running  True    4m     MembersTrain  all train"));
   EXPECT_THAT(text, HasSubstr("worker-1  digits-worker-1-0  node-1  Failed"));
   EXPECT_THAT(text, HasSubstr("exit code 1"));

@@ -10,8 +10,9 @@
 
 #include "base/rng.h"
 #include "controller/plan/attempts.h"
+#include "controller/plan/elastic.h"
 #include "controller/plan/explain.h"
-#include "controller/plan/restart.h"
+#include "controller/plan/restart_budget.h"
 #include "controller/plan/rules.h"
 #include "tests/unit/controller/plan/world.h"
 
@@ -40,6 +41,7 @@ class Story {
     world_.job.spec.run_policy.backoff_limit = static_cast<std::int64_t>(rng_.below(20));
     world_.job.spec.run_policy.clean_pod_policy = static_cast<api::CleanPodPolicy>(rng_.below(3));
     world_.job.spec.run_policy.suspend = rng_.below(4) == 0;
+    if (rng_.below(2) == 0) world_.job.spec.run_policy.restart_window_seconds = 1 + rng_.below(300);
     if (rng_.below(3) == 0) world_.report.reset();
     if (rng_.below(3) == 0) run_own_program();
     world_.limits.disruptions = 1 + static_cast<int>(rng_.below(30));
@@ -104,7 +106,8 @@ class Story {
     apply(made, world_);
     std::map<std::pair<Role, int>, std::string> live;
     for (const cluster::Pod& pod : world_.pods) {
-      if (pod.ended()) continue;
+      // A ring fences off the one before.
+      if (pod.ended() || is_elastic(world_.job, pod.spec.role)) continue;
       const auto [other, is_first] = live.emplace(std::pair(pod.spec.role, pod.spec.index), pod.spec.name);
       EXPECT_TRUE(is_first) << pod.spec.name << " and " << other->second << " live";
     }
@@ -127,8 +130,8 @@ class Story {
     const bool has_state = after.phase != api::Phase::kStarting && after.phase != api::Phase::kPending;
     EXPECT_EQ(exclusive, has_state ? 1 : 0) << explain(made);
     EXPECT_TRUE(!is_terminal(before.phase) || after.phase == before.phase);
-    const std::int64_t charged = restarts_of_ring(world_.job, after.restarts, true);
-    const bool too_many = charged > world_.job.spec.run_policy.backoff_limit && !is_terminal(after.phase);
+    const RestartBudget budget = restart_budget(world_.job, after.restarts, world_.now);
+    const bool too_many = budget.used > budget.limit && !is_terminal(after.phase);
     EXPECT_TRUE(!too_many || is_provisional(after)) << explain(made);
     const auto of_ring = [&](const CreatePod& each) { return api::is_member(world_.job, each.spec.role); };
     EXPECT_TRUE(!too_many || std::ranges::none_of(actions_of<CreatePod>(made), of_ring)) << explain(made);

@@ -194,6 +194,7 @@ class World {
     api::RunPolicy& policy = world_.job.spec.run_policy;
     set_policies(line, world_.job);
     policy.backoff_limit = line.number("backoff", policy.backoff_limit);
+    if (line.has("window")) policy.restart_window_seconds = line.number("window");
     if (line.has("deadline")) policy.active_deadline_seconds = line.number("deadline");
     if (line.has("ttl")) policy.ttl_seconds_after_finished = line.number("ttl");
     if (line.has("clean")) policy.clean_pod_policy = named<api::CleanPodPolicy>(line.text("clean"), 3);
@@ -471,6 +472,13 @@ class World {
       text += str_cat(", ", role_name(each.role), " ", api::name(each.cause), " ", each.count);
     for (const api::Replacement& each : restarts.replacements)
       text += str_cat(", replaced ", role_name(each.role), "-", each.index, " ", each.count);
+    for (const api::RestartTime& each : restarts.recent)
+      text += str_cat(", ", each.count, " ", format_duration(world_.now - each.at), " ago");
+    for (const api::Replacement& each : restarts.replacements) {
+      if (each.not_before && *each.not_before > world_.now)
+        text += str_cat(", ", role_name(each.role), "-", each.index, " not before ",
+                        format_duration(*each.not_before - world_.now));
+    }
     if (restarts.not_before)
       text += str_cat(", not before ", format_duration(*restarts.not_before - world_.now));
     out_ = text + "\n";
