@@ -196,12 +196,14 @@ class KubectlTest(ResourceCase):
         worker, policy, training = ["spec", "replicaSpecs", "worker"], ["spec", "runPolicy"], ["spec", "training"]
         other = {"spec": {**template["spec"], "volumes": [{"name": "v", "emptyDir": {}}]}}
         for edit in ([*policy, "suspend", True], [*policy, "activeDeadlineSeconds", 9], [*policy, "ttlSecondsAfterFinished", 9],
-                     [*policy, "cleanPodPolicy", "All"], [*policy, "backoffLimit", 0], [*policy, "schedulingPolicy", "minAvailable", 4],
+                     [*policy, "cleanPodPolicy", "All"], [*policy, "backoffLimit", 0], [*policy, "restartWindowSeconds", 3600],
+                     [*policy, "schedulingPolicy", "minAvailable", 4],
                      [*worker, "replicas", 2], [*worker, "replicas", 5], ["metadata", "labels", {"a": "b"}],
                      ["spec", {"runPolicy": {"suspend": True, "schedulingPolicy": {"queue": "r"}}, "replicaSpecs": {"worker": {"template": other}}}]):
             self.kubectl(*self.edit("x", *edit))
         for field, edit in (("replicas", [*worker, "replicas", 6]), ("replicas", [*worker, "replicas", 1]), ("maxReplicas", [*worker, "maxReplicas", 6]),
                             ("maxReplicas", [*worker, "maxReplicas", None]), ("restartPolicy", [*worker, "restartPolicy", "Always"]),
+                            ("restartScope", ["spec", "replicaSpecs", "worker", {"restartPolicy": "Always", "restartScope": "Job"}]),
                             ("replicas", ["spec", "replicaSpecs", "chief", "replicas", 0]), ("replicaSpecs", ["spec", "replicaSpecs", "chief", None]),
                             ("replicaSpecs", [*worker, "template", other]), ("replicaSpecs", [*worker, "template", None]),
                             ("runPolicy.managedBy", [*policy, "managedBy", "a/b"]),

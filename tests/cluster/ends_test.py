@@ -59,13 +59,39 @@ class ExitCodeTest(JobCase):
         self.wait_for("wrong", "Failed")
         status = self.status("wrong")
         self.assertEqual(status["restarts"].get("total", 0), 0)
-        for words in ("open data/none.csv: No such file or directory", "exit codes 1 to 127 are permanent"):
-            self.assertIn(words, status["message"])
+        fault = status["fault"]
+        self.assertEqual((status["reason"], fault["kind"], fault["cause"]), ("MemberDataUnreadable", "DataUnreadable", "DataUnreadable"))
+        self.assertEqual(fault["exitCode"], 2)
         self.wait_for("shot", "Running")
         self.kill_trainer("shot-worker-0-0", signal.SIGKILL)
         self.wait_until("the next worker", lambda: {"shot-chief-0-0", "shot-worker-0-1"} <= set(self.pods("shot")))
         self.wait_until("it to join", lambda: self.status("shot")["view"]["size"] == 2)
         self.assertEqual(self.status("shot")["restarts"]["byCause"], [{"role": "worker", "cause": "Killed", "count": 1}])
+
+
+@needs_cluster
+class ScopeTest(JobCase):
+    def test_a_program_of_its_own_starts_again_alone_or_with_its_role(self):
+        script = "case $POD in *-worker-1-0) exit 200;; esac; exec sleep 10000"
+        again = {"Replica": ("alone", {"worker-1"}), "Role": ("together", {"worker-0", "worker-1"})}
+        for scope, (name, _) in again.items():
+            made = own(name, script, "OnFailure")
+            roles = made["spec"]["replicaSpecs"]
+            roles["worker"] = {**roles["chief"], "replicas": 2, "restartScope": scope}
+            self.apply(made)
+        for name, places in again.values():
+            wanted = {f"{name}-{place}-{int(place in places)}" for place in ("chief-0", "worker-0", "worker-1")}
+
+            def runs(name=name, wanted=wanted):
+                pods = self.pods(name)
+                return wanted <= set(pods) and all(pods[pod]["status"]["phase"] == "Running" for pod in wanted)
+            self.wait_until(f"{wanted} to run", runs)
+            self.wait_until("the status", lambda name=name: self.status(name)["reason"] == "PodsRun")
+            status = self.status(name)
+            self.assertEqual(status["phase"], "Running")
+            self.assertEqual(status["restarts"]["byCause"], [{"role": "worker", "cause": "Killed", "count": 1}])
+            others = [pod for pod in self.pods(name).values() if pod["metadata"]["name"] in wanted and pod["metadata"]["name"].endswith("-0")]
+            self.assertEqual(len(others), 3 - len(places), "the others keep their pods")
 
 
 @needs_cluster
