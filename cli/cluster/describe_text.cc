@@ -14,6 +14,7 @@
 #include "cli/view/gpus_view.h"
 #include "cli/view/gradients_text.h"
 #include "controller/diagnosis/fault_text.h"
+#include "controller/plan/plan.h"
 #include "controller/plan/restart_budget.h"
 
 namespace paceline::cli {
@@ -45,6 +46,7 @@ std::string roles_text(const api::TrainingJob& job) {
     }
     if (replica->standby.value_or(0) > 0) text += str_cat(" and ", *replica->standby, " standing by");
     text += str_cat(", restartPolicy ", api::name(replica->restart_policy));
+    if (replica->restart_scope) text += str_cat(" (", api::name(*replica->restart_scope), ")");
   }
   return text;
 }
@@ -102,7 +104,9 @@ Rows spec_rows(const Described& d) {
     rows.push_back(
         {"", str_cat(each.count, " because of ", role_name(each.role), ": ", api::name(each.cause))});
   }
-  for (const std::string& next : next_tries(restarts, d.now)) rows.push_back({"next try", next});
+  if (!plan::is_terminal(d.job.status.phase)) {
+    for (const std::string& next : next_tries(restarts, d.now)) rows.push_back({"next try", next});
+  }
   if (resized > 0) rows.push_back({"resized", str_cat(resized, resized == 1 ? " time" : " times")});
   if (policy.suspend) rows.push_back({"suspend", "true"});
   if (!policy.managed_by.empty()) rows.push_back({"managedBy", policy.managed_by});

@@ -109,6 +109,9 @@ TEST_F(ClusterTest, DescribesEverythingAboutAJob) {
                                {"stepMs", 2}}};
   job["status"]["restarts"]["byCause"] = {{{"role", "worker"}, {"cause", "Killed"}, {"count", 1}},
                                           {{"role", "worker"}, {"cause", "Resized"}, {"count", 2}}};
+  job["status"]["restarts"]["replacements"] = {
+      {{"role", "worker"}, {"index", 2}, {"count", 2}, {"notBefore", "2026-01-31T12:05:08Z"}},
+      {{"role", "worker"}, {"index", 1}, {"count", 1}, {"notBefore", "2026-01-31T12:04:00Z"}}};
   add_job(job);
   add_pod(pod_object("digits", "worker", 1, 0, "Failed"));
   add_pod(pod_object("digits", "worker", 1, 1));
@@ -132,7 +135,7 @@ TEST_F(ClusterTest, DescribesEverythingAboutAJob) {
       text, HasSubstr("replicas  chief=1, restartPolicy Never, worker=3 (2 to 5), restartPolicy OnFailure"));
   EXPECT_THAT(text, ContainsRegex(
                         "restarts +1 \\(backoffLimit [0-9]+, [0-9]+ left\\)\n +1 because of worker: Killed\n"
-                        " +resized +2 times\n"));
+                        " +next try +worker-2 in 8.0 s\n +resized +2 times\n"));
   EXPECT_THAT(text, HasSubstr("Running  True    4m     MembersTrain  all train"));
   EXPECT_THAT(text, HasSubstr("worker-1  digits-worker-1-0  node-1  Failed"));
   EXPECT_THAT(text, HasSubstr("exit code 1"));

@@ -85,7 +85,10 @@ class Player {
     if (line.text("policy") == "next") config.on_member_lost = next_view;
     if (line.text("policy") == "OnFailure") {
       using enum api::RestartPolicy;
-      config.on_member_lost = loss_policy(config.training, {.chief = kOnFailure, .worker = kOnFailure});
+      const auto scope =
+          line.text("worker_scope") == "Job" ? api::RestartScope::kJob : api::RestartScope::kReplica;
+      config.on_member_lost =
+          loss_policy(config.training, {.chief = kOnFailure, .worker = kOnFailure, .worker_scope = scope});
     }
     if (line.has("lost")) config.lost.push_back({.fault = {.index = static_cast<int>(line.number("lost"))}});
     if (line.has("finished"))
