@@ -99,4 +99,26 @@ void replace_lost(const Observed& observed, const LostMember& lost, Plan& plan) 
           plan);
 }
 
+std::string silent_host(const Observed& whole) {
+  const auto& fault = whole.job.status.fault;
+  if (!fault || !diagnosis::fell_silent(*fault)) return "";
+  const auto silent =
+      std::ranges::find(whole.pods, fault->pod, [](const cluster::Pod& pod) { return pod.spec.name; });
+  return silent == whole.pods.end() || silent->ended() ? "" : silent->host;
+}
+
+void rule_avoidance(const Observed& observed, const Observed& whole, Plan& plan) {
+  for (const cluster::Pod& pod : observed.pods) {
+    const bool placed = pod.phase != cluster::PodPhase::kPending || !pod.host.empty();
+    if (placed || pod.deleting || pod.spec.avoid_host.empty()) continue;
+    if (pod.spec.avoid_host == silent_host(whole)) continue;
+    ++replacement_of(plan.status.restarts, pod.spec.role, pod.spec.index).count;
+    const std::string why =
+        str_cat(pod.spec.avoid_host, " need not be avoided any more, and there is no room elsewhere");
+    plan.actions.push_back(DeletePod{pod.spec.ns, pod.spec.name, pod.uid, Duration::zero(), why});
+    plan.status_reason = why;
+    requeue(Duration::zero(), plan);
+  }
+}
+
 }  // namespace paceline::plan

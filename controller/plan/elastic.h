@@ -35,4 +35,13 @@ void resize(const Observed& observed, Plan& plan);
 // backoffLimit. Nothing, where that is done already.
 void replace_lost(const Observed& observed, const LostMember& lost, Plan& plan);
 
+// The node of the member that fell silent last, as long as nobody knows that its pod has ended; else empty.
+// It may be dead, which Kubernetes knows half a minute later: a pod that is placed there meanwhile waits for
+// minutes. So pods that are made until then avoid it.
+std::string silent_host(const Observed& whole);
+
+// A pod that no other node has room for waits in vain once its node is known to be well: another one, which
+// avoids nothing, takes its place.
+void rule_avoidance(const Observed& observed, const Observed& whole, Plan& plan);
+
 }  // namespace paceline::plan

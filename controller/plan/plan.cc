@@ -64,6 +64,7 @@ Plan plan(const Observed& whole) {
     if (is_terminal(plan.status.phase)) {
       finding = Finding::kDecided;
     } else {
+      rule_avoidance(observed, whole, plan);
       rule_create_pods(observed, whole, plan);
     }
   } else if (finding == Finding::kAwaited) {

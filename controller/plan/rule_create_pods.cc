@@ -73,15 +73,17 @@ std::vector<Slot> missing_slots(const Observed& observed, const Observed& whole,
 }
 
 // As many as one batch; `all`: of how many places.
-void create_missing(const Observed& observed, const std::vector<Slot>& missing, std::size_t all, Plan& plan) {
+void create_missing(const Observed& observed, const Observed& whole, const std::vector<Slot>& missing,
+                    std::size_t all, Plan& plan) {
   const auto batch = std::clamp(
       all - missing.size(), static_cast<std::size_t>(std::max(1, observed.limits.first_batch)),
       static_cast<std::size_t>(std::max(observed.limits.first_batch, observed.limits.largest_batch)));
   for (std::size_t i = 0; i < std::min(batch, missing.size()); ++i) {
     const Slot& slot = missing[i];
-    plan.actions.push_back(CreatePod{
-        pod_spec(observed, slot),
-        str_cat(member_name(slot.role, slot.index), " of ", pluralize(all, "pod", "pods"), " is missing")});
+    cluster::PodSpec spec = pod_spec(observed, slot);
+    if (is_elastic(observed.job, slot.role)) spec.avoid_host = silent_host(whole);
+    plan.actions.push_back(CreatePod{std::move(spec), str_cat(member_name(slot.role, slot.index), " of ",
+                                                              pluralize(all, "pod", "pods"), " is missing")});
   }
   if (missing.size() > batch) requeue(Duration::zero(), plan);
 }
@@ -92,7 +94,7 @@ void create_auxiliary(const Observed& observed, const Observed& whole, Plan& pla
   const std::vector<Slot> slots = desired_slots(observed.job);
   std::vector<Slot> missing = missing_slots(observed, whole, slots, plan);
   std::erase_if(missing, [&](const Slot& slot) { return api::is_member(observed.job, slot.role); });
-  create_missing(observed, missing, slots.size(), plan);
+  create_missing(observed, whole, missing, slots.size(), plan);
 }
 
 void rule_create_pods(const Observed& observed, const Observed& whole, Plan& plan) {
@@ -103,7 +105,7 @@ void rule_create_pods(const Observed& observed, const Observed& whole, Plan& pla
   const std::vector<Slot> missing = missing_slots(observed, whole, slots, plan);
   plan.status.restarts.size = api::member_count(observed.job);
   if (missing.empty()) return;
-  create_missing(observed, missing, slots.size(), plan);
+  create_missing(observed, whole, missing, slots.size(), plan);
   if (!plan.status.start_time) {
     plan.status.start_time = observed.now;
     if (!observed.keeps_checkpoints) {

@@ -125,6 +125,28 @@ void add_work_folder(Json& pod_spec, Json& trainer) {
   pod_spec["volumes"].push_back({{"name", kWorkVolume}, {"emptyDir", Json::object()}});
 }
 
+Json& object_in(Json& object, const char* name) {
+  Json& found = object[name];
+  if (!found.is_object()) found = Json(Json::value_t::object);
+  return found;
+}
+
+// The template's own terms are alternatives, so each gets the node that is ruled out.
+void keep_away(const std::string& node, Json& pod_spec) {
+  Json& affinity = object_in(pod_spec, "affinity");
+  Json& required =
+      object_in(object_in(affinity, "nodeAffinity"), "requiredDuringSchedulingIgnoredDuringExecution");
+  Json::array_t terms = list_at(required, {"nodeSelectorTerms"});
+  if (terms.empty()) terms.emplace_back(Json::value_t::object);
+  for (Json& term : terms) {
+    if (!term.is_object()) continue;
+    Json& fields = term["matchFields"];
+    if (!fields.is_array()) fields = Json(Json::value_t::array);
+    fields.push_back({{"key", "metadata.name"}, {"operator", "NotIn"}, {"values", {node}}});
+  }
+  required["nodeSelectorTerms"] = std::move(terms);
+}
+
 void add_to_trainer(const cluster::PodSpec& spec, std::string_view image, Json& container) {
   if (text_at(container, {"name"}).empty()) container["name"] = kTrainerContainer;
   if (text_at(container, {"image"}).empty() && !image.empty()) container["image"] = image;
@@ -187,6 +209,11 @@ absl::StatusOr<Json> pod_manifest(const cluster::PodSpec& spec, std::string_view
   if (at(pod_spec, {"terminationGracePeriodSeconds"}).is_null() && spec.save_grace > Duration::zero())
     pod_spec["terminationGracePeriodSeconds"] =
         std::chrono::ceil<std::chrono::seconds>(spec.save_grace).count();
+  // No scheduler is asked where the template names the node.
+  if (!spec.avoid_host.empty() && text_at(pod_spec, {"nodeName"}).empty()) {
+    keep_away(spec.avoid_host, pod_spec);
+    metadata["annotations"][kAvoidsAnnotation] = spec.avoid_host;
+  }
   pod_spec["restartPolicy"] = "Never";
   pod_spec["hostname"] = host_name(spec);
   pod_spec["subdomain"] = service_name(spec.job);

@@ -144,6 +144,7 @@ void read_metadata(const Json& metadata, SlimPod& pod) {
   pod.role = role_of(text_at(labels, {kRoleLabel}));
   pod.index = number_of(text_at(labels, {kIndexLabel}));
   pod.attempt = number_of(text_at(labels, {kAttemptLabel}));
+  pod.avoids = text_at(metadata, {"annotations", kAvoidsAnnotation});
   pod.created = parse_time(text_at(metadata, {"creationTimestamp"}));
   pod.deletion = parse_time(text_at(metadata, {"deletionTimestamp"}));
 }
@@ -246,6 +247,7 @@ cluster::Pod to_cluster_pod(const SlimPod& pod) {
   result.spec.role = pod.role;
   result.spec.index = pod.index;
   result.spec.attempt = pod.attempt;
+  result.spec.avoid_host = pod.avoids;
   result.uid = pod.uid;
   result.phase = pod.phase;
   result.deleting = pod.deletion.has_value();
@@ -266,7 +268,7 @@ std::size_t memory_of(const SlimPod& pod) {
   std::size_t bytes = sizeof(SlimPod);
   for (const std::string* text :
        {&pod.key, &pod.job_key, &pod.uid, &pod.resource_version, &pod.job_uid, &pod.trainer, &pod.node,
-        &pod.reason, &pod.message, &pod.disruption, &pod.failed_init}) {
+        &pod.avoids, &pod.reason, &pod.message, &pod.disruption, &pod.failed_init}) {
     bytes += memory_of(*text);
   }
   return bytes;

@@ -38,7 +38,7 @@ struct SlimPod {
   bool ready = false, lingers = false;  // lingers: its trainer has ended, and other containers run on
   bool ended_first = false;             // before its deletion, as far as clocks agree
   bool node_not_ready = false;          // it has not ended, and the control plane has given up its node
-  std::string node;
+  std::string node, avoids;             // avoids: the node that it must not come to
   std::optional<WallTime> created, deletion, started, finished;  // deletion: when its grace ends
   std::optional<std::int32_t> exit_code, signal;                 // of the trainer; at most one of them
   std::string reason, message, disruption;  // disruption: the reason of its DisruptionTarget condition

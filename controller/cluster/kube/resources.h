@@ -31,6 +31,7 @@ inline constexpr const char* kJobNameLabel = "paceline.dev/job-name";
 inline constexpr const char* kRoleLabel = "paceline.dev/role";
 inline constexpr const char* kIndexLabel = "paceline.dev/index";
 inline constexpr const char* kAttemptLabel = "paceline.dev/attempt";
+inline constexpr const char* kAvoidsAnnotation = "paceline.dev/avoids";  // a node's name
 // What role_name() calls it, in letters of any case: labels, keys of replicaSpecs, what users type.
 std::optional<Role> role_named(std::string_view text);
 

@@ -39,5 +39,69 @@ TEST(ElasticTest, JobsWhoseOwnProgramTrainsAreNot) {
   EXPECT_FALSE(is_elastic(job));
 }
 
+// worker-1 is replaced, and its node says nothing.
+Observed with_a_silent_worker(api::FaultKind kind) {
+  api::TrainingJob job = make_job(1, 2);
+  job.spec.replica_specs.worker->restart_policy = kOnFailure;
+  Observed world = make_running_world(job);
+  cluster::Pod& old = pod_of(world, Role::kWorker, 1);
+  old.host = "node-2";
+  old.deleting = true;
+  world.job.status.fault = api::Fault{.kind = kind, .role = Role::kWorker, .index = 1, .pod = old.spec.name};
+  world.job.status.restarts.replacements = {{.role = Role::kWorker, .index = 1, .count = 1}};
+  return world;
+}
+
+TEST(ElasticTest, ThePodAfterASilentMemberAvoidsItsNode) {
+  for (const auto kind : {api::FaultKind::kFrozen, api::FaultKind::kUnreachable}) {
+    const Plan plan = plan::plan(with_a_silent_worker(kind));
+    const auto created = actions_of<CreatePod>(plan);
+    ASSERT_EQ(created.size(), 1);
+    EXPECT_EQ(created[0].spec.name, "fashion-worker-1-1");
+    EXPECT_EQ(created[0].spec.avoid_host, "node-2");
+  }
+}
+
+TEST(ElasticTest, NoNodeIsAvoidedWhereTheMemberHasEndedOrWasHeard) {
+  Observed ended = with_a_silent_worker(api::FaultKind::kFrozen);
+  finish(ended, ended.pods.back(), 137);
+  Observed gone = with_a_silent_worker(api::FaultKind::kFrozen);
+  gone.pods.pop_back();
+  for (const Observed& world : {ended, gone, with_a_silent_worker(api::FaultKind::kHung)}) {
+    const auto created = actions_of<CreatePod>(plan(world));
+    ASSERT_EQ(created.size(), 1);
+    EXPECT_EQ(created[0].spec.avoid_host, "");
+  }
+}
+
+TEST(ElasticTest, APodThatFindsNoRoomIsMadeAnewWhenItsNodeIsKnownToBeWell) {
+  Observed world = with_a_silent_worker(api::FaultKind::kFrozen);
+  const std::string old = world.pods.back().spec.name;
+  apply(plan(world), world);
+  cluster::Pod& waits = world.pods.back();
+  ASSERT_EQ(waits.spec.name, "fashion-worker-1-1");
+  waits.host.clear();
+  EXPECT_TRUE(actions_of<DeletePod>(plan(world)).empty()) << "the node may be dead";
+  std::erase_if(world.pods, [&](const cluster::Pod& pod) { return pod.spec.name == old; });
+  const Plan made = plan(world);
+  const auto deleted = actions_of<DeletePod>(made);
+  ASSERT_EQ(deleted.size(), 1);
+  EXPECT_EQ(deleted[0].name, "fashion-worker-1-1");
+  EXPECT_EQ(made.status.restarts.total, world.job.status.restarts.total) << "nobody is charged";
+  apply(made, world);
+  const auto created = actions_of<CreatePod>(plan(world));
+  ASSERT_EQ(created.size(), 1);
+  EXPECT_EQ(created[0].spec.name, "fashion-worker-1-2");
+  EXPECT_EQ(created[0].spec.avoid_host, "");
+}
+
+TEST(ElasticTest, APodThatHasANodeStays) {
+  Observed world = with_a_silent_worker(api::FaultKind::kFrozen);
+  apply(plan(world), world);
+  world.pods.back().host = "node-1";
+  std::erase_if(world.pods, [](const cluster::Pod& pod) { return pod.host == "node-2"; });
+  EXPECT_TRUE(actions_of<DeletePod>(plan(world)).empty());
+}
+
 }  // namespace
 }  // namespace paceline::plan

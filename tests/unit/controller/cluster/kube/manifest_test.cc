@@ -225,6 +225,27 @@ TEST(ManifestTest, PriorityAndTimeToSaveWhereTheTemplateSaysNothing) {
   EXPECT_EQ(manifest(with)["spec"]["terminationGracePeriodSeconds"], 0);
 }
 
+TEST(ManifestTest, ANodeThatIsAvoidedIsRuledOutBesideWhatTheTemplateAsks) {
+  EXPECT_FALSE(manifest(spec())["spec"].contains("affinity"));
+  cluster::PodSpec with = spec();
+  with.avoid_host = "node-2";
+  const Json other = {{"key", "metadata.name"}, {"operator", "NotIn"}, {"values", {"node-2"}}};
+  const auto terms = [](const Json& pod) {
+    return pod["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+              ["nodeSelectorTerms"];
+  };
+  EXPECT_EQ(terms(manifest(with)), Json::array({{{"matchFields", {other}}}}));
+  EXPECT_EQ(manifest(with)["metadata"]["annotations"]["paceline.dev/avoids"], "node-2");
+  with.pod_template = R"({"spec": {"affinity": {"podAffinity": {"a": 1}, "nodeAffinity": {
+      "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{"matchExpressions": [1]}, {}]}}}}})";
+  const Json pod = manifest(with);
+  EXPECT_EQ(terms(pod),
+            Json::array({{{"matchExpressions", {1}}, {"matchFields", {other}}}, {{"matchFields", {other}}}}));
+  EXPECT_EQ(pod["spec"]["affinity"]["podAffinity"], Json({{"a", 1}}));
+  with.pod_template = R"({"spec": {"nodeName": "node-2"}})";
+  EXPECT_FALSE(manifest(with)["spec"].contains("affinity")) << "no scheduler is asked";
+}
+
 // Of its table of what is added to pods.
 std::vector<std::string> rows_of_the_guide() {
   std::stringstream guide;
@@ -242,6 +263,7 @@ TEST(ManifestTest, TheGuideSaysWhatIsAdded) {
   cluster::PodSpec with = spec();
   with.priority_class = "high";
   with.save_grace = std::chrono::seconds(310);
+  with.avoid_host = "node-2";
   const Json pod = manifest(with);
   const std::vector<std::string> rows = rows_of_the_guide();
   const auto said = [&](const std::string& where, const std::string& what) {

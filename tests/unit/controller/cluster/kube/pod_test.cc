@@ -41,6 +41,13 @@ TEST(PodTest, ARunningPod) {
   EXPECT_EQ(pod.reason, "");
 }
 
+TEST(PodTest, TheNodeThatItAvoidsIsKnown) {
+  Json json = running_pod();
+  EXPECT_EQ(to_cluster_pod(slim(json)).spec.avoid_host, "");
+  json["metadata"]["annotations"]["paceline.dev/avoids"] = "node-2";
+  EXPECT_EQ(to_cluster_pod(slim(json)).spec.avoid_host, "node-2");
+}
+
 // The kubelet of a lost node never tells of the end, and others tell of it late.
 TEST(PodTest, APodThatIsEvictedSaysSoBeforeItHasEnded) {
   Json json = running_pod();
