@@ -1,0 +1,115 @@
+"""A ring on real pods that loses a worker, the chief, a node, and a worker while nobody leads: nobody else starts again, and the job ends as an
+undisturbed one does."""
+
+import contextlib
+import re
+import subprocess
+import tempfile
+
+import unittest_report
+from cluster_case import needs_cluster
+from job_case import SLOW
+from machine import cluster, parts, processes
+from ring_case import RingCase, ring, successor_of
+
+# More than members with SLOW's share of a processor do until all that is lost here has come back: they do about 100 a second.
+STEPS = 8_000
+TRAINING = {"model": {"type": "mlp", "hidden": [128], "classes": 10}, "globalBatchSize": 512, "steps": STEPS, "evaluation": {"everySteps": 1000}}
+END_SECONDS = 300
+
+
+@needs_cluster
+class ElasticTest(RingCase):
+    def test_lost_members_come_back_while_the_others_train_and_the_accuracy_is_the_same(self):
+        home, away = self.nodes()
+        self.apply(ring("straight", home, {"containers": [{"name": "trainer"}]}, TRAINING))
+        self.wait_for("straight", "Succeeded", END_SECONDS)
+        accuracy = self.status("straight")["progress"]["testAccuracy"]
+
+        steady, moving = self.begin("tried", home, SLOW["spec"], TRAINING)
+        told = self.follow("tried")
+        moving = self.lose("tried", moving, self.delete)
+        self.lose("tried", "tried-chief-0-0", self.delete)
+        moving = self.lose_node("tried", moving, home, away)
+        self.lose("tried", moving, lambda pod: self.wait_for_another_leader(self.kill_while_nobody_leads(pod)))
+        self.assertEqual(self.status("tried")["phase"], "Running")
+
+        self.unthrottle("tried")
+        self.wait_for("tried", "Succeeded", END_SECONDS)
+        status = self.status("tried")
+        self.assertEqual(status["progress"]["step"], STEPS)
+        self.assertAlmostEqual(status["progress"]["testAccuracy"], accuracy, delta=1e-6)
+        self.assertEqual([(each["role"], each["cause"], each["count"]) for each in status["restarts"]["byCause"] if each["role"] == "chief"],
+                         [("chief", "Deleted", 1)])
+        self.assertEqual(sum(each["count"] for each in status["restarts"]["byCause"]), 4)
+        self.assert_no_step_is_lost(steady, told())
+
+    def lose(self, name, pod, how):
+        """The pod that takes this one's place, when the ring is whole again; nobody else was started again."""
+        before = self.lives(name)
+        how(pod)
+        others, successor = set(before) - {pod}, successor_of(pod)
+        self.wait_until_whole(name, others | {successor})
+        after = self.lives(name)
+        self.assertEqual({other: after[other] for other in others}, {other: before[other] for other in others})
+        self.assertEqual(after[successor][1], [0])
+        return successor
+
+    def lose_node(self, name, pod, home, away):
+        """The node comes back at the end, and with it a process that nobody knows any more."""
+        with contextlib.ExitStack() as healing:
+            healing.callback(self.plug, away, True)
+            successor = self.lose(name, pod, lambda _: self.plug(away, False))
+            self.assertEqual(self.pods(name)[successor]["spec"]["nodeName"], home)
+            before = self.lives(name)
+        self.kubectl("wait", f"node/{away}", "--for=condition=Ready", "--timeout=60s")
+        self.wait_until("the end of the one that was cut off", lambda: pod not in self.pods(name))
+        before.pop(pod, None)
+        self.assertEqual(self.lives(name), before)
+        return successor
+
+    def follow(self, name):
+        """Every status of a job from now on; call the result for (generation, step) of each."""
+        told = tempfile.TemporaryFile("w+")
+        self.addCleanup(told.close)
+        words = [parts.program("kubectl"), f"--namespace={self.namespace}", "get", f"tj/{name}", "--watch",
+                 "-o", 'jsonpath={.status.view.generation} {.status.progress.step}{"\\n"}']
+        watch = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=told, env=cluster.client_environment(self.layout))
+        self.addCleanup(watch.wait)
+        self.addCleanup(watch.kill)
+
+        def lines():
+            self.assertIsNone(watch.poll(), "the watch goes on")
+            told.seek(0)
+            return [tuple(map(int, line.split())) for line in told.read().splitlines() if len(line.split()) == 2]
+        return lines
+
+    def assert_no_step_is_lost(self, steady, told):
+        """By each status that there was, and by the log of a member that saw all views: what was applied before a view ended is not taken again
+        in the next one."""
+        self.assertGreater(len(told), 10)
+        for earlier, later in zip(told, told[1:]):
+            self.assertLessEqual(earlier[0], later[0])
+            self.assertLessEqual(earlier[1], later[1])
+        events = re.findall(r"step (\d+) is (abandoned|the first of view)", self.kubectl("logs", steady))
+        self.assertGreaterEqual([kind for _, kind in events].count("the first of view"), 8)
+        applied = 0
+        for step, kind in events:
+            if kind == "abandoned":
+                self.assertGreaterEqual(int(step), applied)
+            else:
+                self.assertGreater(int(step), applied)
+            applied = int(step)
+
+    def unthrottle(self, name):
+        """Its containers may use as much of the processors as there is."""
+        uids = [pod["metadata"]["uid"] for pod in self.pods(name).values()]
+        for folder in reversed(processes.cgroups_below(self.layout.cgroup)):
+            if any(uid in str(folder) for uid in uids):
+                for file, value in (("cpu.cfs_quota_us", "-1"), ("cpu.max", "max")):
+                    if (folder / file).exists():
+                        (folder / file).write_text(value)
+
+
+if __name__ == "__main__":
+    unittest_report.main("cluster_elastic_test")
