@@ -31,7 +31,7 @@ class ElasticTest(RingCase):
         moving = self.lose("tried", moving, self.delete)
         self.lose("tried", "tried-chief-0-0", self.delete)
         moving = self.lose_node("tried", moving, home, away)
-        self.lose("tried", moving, lambda pod: self.wait_for_another_leader(self.kill_while_nobody_leads(pod)))
+        self.lose("tried", moving, lambda pod: self.wait_for_another_leader(self.kill_while_nobody_leads(pod)[1]))
         self.assertEqual(self.status("tried")["phase"], "Running")
 
         self.unthrottle("tried")

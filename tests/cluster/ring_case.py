@@ -1,6 +1,7 @@
 """Rings on real pods that lose members: what a suite, and benchmarks/recovery, do to them and see of them."""
 
 import signal
+import time
 
 from job_case import JOB_LABEL, TAKEOVER_SECONDS, JobCase, job
 from machine import network
@@ -60,12 +61,13 @@ class RingCase(JobCase):
         network.plug(self.layout, self.layout.node(node), value)
 
     def kill_while_nobody_leads(self, pod):
-        """The leader, and then this member; returns who led."""
+        """The leader, and then this member; returns when that was, and who led."""
         first = self.lease_holder()
         self.kill_controllers(self.leader())
         self.kill_trainer(pod, signal.SIGKILL)
+        killed_at = time.time()
         self.assertEqual(self.lease_holder(), first, "nobody has taken over yet")
-        return first
+        return killed_at, first
 
     def wait_for_another_leader(self, first):
         return self.wait_until("another leader", lambda: (holder := self.lease_holder()) not in ("", first) and holder, TAKEOVER_SECONDS)
