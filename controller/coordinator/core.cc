@@ -193,7 +193,7 @@ void CoordinatorCore::Impl::bind(Slot& slot, const Attached& in) {
   *welcome.mutable_training() = config_.training;
   welcome.set_elastic(config_.elastic);
   // The next members go on from the newest checkpoint where all of a view are lost.
-  if (generation_.value > 0 || config_.trained_before)
+  if (generation_.value > 0 || config_.trained_before || someone_finished())
     welcome.mutable_training()->mutable_checkpoint()->set_resume(true);
   welcome.set_heartbeat_interval_ms(static_cast<std::uint32_t>(
       std::max<std::int64_t>(1, config_.heartbeat_interval / std::chrono::milliseconds(1))));
@@ -357,10 +357,19 @@ void CoordinatorCore::Impl::wait_for_the_others(const Slot& leader) {
   reason_ = str_cat(leader.name(), " has finished; waiting for the others to leave");
 }
 
-void CoordinatorCore::Impl::note_finished(Slot& slot) {
-  slot.left = slot.drained = slot.finished = slot.finished_before = true;
+bool CoordinatorCore::Impl::someone_finished() const {
+  return std::ranges::any_of(members(), [](const Slot& s) { return s.left && s.finished && s.trains(); });
+}
+
+void CoordinatorCore::Impl::note_end_of_work(Slot& slot) {
+  slot.left = slot.drained = slot.finished = true;
   slot.phase = Phase::kFinished;
   slot.evidence.reset();
+}
+
+void CoordinatorCore::Impl::note_finished(Slot& slot) {
+  note_end_of_work(slot);
+  slot.finished_before = true;
   log(str_cat(slot.name(), " has finished in a view of an earlier coordinator"));
 }
 
@@ -402,9 +411,17 @@ void CoordinatorCore::Impl::on(const PodFact& in) {
   }
   if (!judges() || slot->left || slot->lost || slot->observes()) return;
   const bool well = in.exit_code == 0 && !in.signal && !slot->attached();
-  if (well && config_.trained_before && gathers_earlier_view() && slot->trains()) {
+  const bool trained = config_.trained_before || config_.built_in;
+  if (well && trained && gathers_earlier_view() && slot->trains()) {
     note_finished(*slot);
     if (number(*slot) == 0) wait_for_the_others(*slot);
+    return;
+  }
+  // Its goodbye is lost. In a ring all finish after the same step.
+  const bool finished = config_.built_in || someone_finished();
+  if (well && finished && ring_ && slot->trains() && slot->rank >= 0) {
+    note_end_of_work(*slot);
+    if (slot->rank == 0) wait_for_the_others(*slot);
     return;
   }
   if (slot->evidence) slot->evidence->lapsed = false;

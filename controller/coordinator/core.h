@@ -148,6 +148,12 @@ struct CoreConfig {
   // one gathers them has finished, and is not waited for. (Rank 0 may be saving the last checkpoint alone.)
   // Where it is rank 0's, the job has: whoever comes back later is told so.
   bool trained_before = false;
+  // Members run our own program: a process of theirs that ends well has finished, whoever else knows of that.
+  bool built_in = false;
+  // Views that are formed here have higher generations than this one, the newest that the job's status tells
+  // of. (A coordinator before this one may have formed another since; its members have another key for their
+  // links.)
+  Generation told_generation;
   // Those of them that are known to have finished, whatever becomes of their pods. Never rank 0, and no
   // server.
   std::vector<FinishedMember> finished;

@@ -111,6 +111,8 @@ class CoordinatorCore::Impl {
   void check_weights(const Slot& slot, const v1::Heartbeat& heartbeat);
   void bind(Slot& slot, const Attached& in);
   bool gathers_earlier_view() const { return state_ == JobState::kForming && generation_.value == 0; }
+  bool someone_finished() const;  // of those who train
+  void note_end_of_work(Slot& slot);
   void note_finished(Slot& slot);
   void wait_for_the_others(const Slot& leader);
   void attach_observer(Slot& slot, const Attached& in);

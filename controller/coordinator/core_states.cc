@@ -118,7 +118,7 @@ void CoordinatorCore::Impl::form_if_complete() {
 
 // `generation`: of the view that is adopted. Members may know generations of a coordinator before this one.
 void CoordinatorCore::Impl::form(std::uint64_t generation, const std::vector<Slot*>& chosen, bool adopts) {
-  std::uint64_t newest = generation_.value;
+  std::uint64_t newest = std::max(generation_.value, config_.told_generation.value);
   for (const Slot& slot : members()) {
     if (slot.hello)
       newest = std::max(newest, std::min<std::uint64_t>(slot.hello->held_generation(), kMostCount));
@@ -254,17 +254,20 @@ void CoordinatorCore::Impl::form_ring() {
   const Gathering gathering = generation_.value == 0 ? gathered_ring() : Gathering::kOver;
   if (gathering == Gathering::kWaits) return;
   const bool begun = std::ranges::any_of(members(), [](const Slot& s) { return s.attached() && s.viewed; });
-  const bool all = std::ranges::all_of(members(), [](const Slot& s) { return s.attached() || s.gone(); });
+  // Its work is done: where rank 0 was lost since, others do the rest without it.
+  const auto is_done = [](const Slot& s) { return s.left && s.finished; };
+  const bool all =
+      std::ranges::all_of(members(), [&](const Slot& s) { return s.attached() || s.gone() || is_done(s); });
   const bool overdue = config_.elastic && now_ - form_since_ >= config_.start_timeout;
   const bool enough = standby_ > 0 && attached_trainers() >= most_trainers();
   if (!begun && !all && !overdue && !enough) return;
+  const int least = config_.min_trainers - static_cast<int>(std::ranges::count_if(members(), is_done));
   std::vector<Slot*> chosen = candidates(gathering, begun, false);
-  if (static_cast<int>(chosen.size()) < config_.min_trainers) chosen = candidates(gathering, begun, true);
+  if (static_cast<int>(chosen.size()) < least) chosen = candidates(gathering, begun, true);
   const int trainers = static_cast<int>(chosen.size());
-  if (trainers < config_.min_trainers || chosen.empty()) {
+  if (trainers < least || chosen.empty()) {
     reason_ =
-        str_cat("waiting for ", pluralize(std::max(config_.min_trainers - trainers, 1), "member", "members"),
-                " to attach");
+        str_cat("waiting for ", pluralize(std::max(least - trainers, 1), "member", "members"), " to attach");
     return;
   }
   std::uint64_t held = 0;

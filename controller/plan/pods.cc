@@ -88,6 +88,11 @@ Slot leader_slot(const api::TrainingJob& job) {
   return slots.front();
 }
 
+bool is_built_in(const api::TrainingJob& job, Role role) {
+  const auto& replica = api::replica_spec(job, role);
+  return job.spec.training && replica && (!replica->container || replica->container->command.empty());
+}
+
 std::string pod_name(const api::TrainingJob& job, Role role, int index, std::int64_t attempt) {
   return str_cat(job.metadata.name, "-", role_name(role), "-", index, "-", attempt);
 }

@@ -24,6 +24,9 @@ std::vector<Slot> desired_slots(const api::TrainingJob& job);
 Slot leader_slot(const api::TrainingJob& job);
 
 // <job>-<role>-<index>-<attempt>
+// It runs the runtime's own program, which ends with code 0 only when training is over.
+bool is_built_in(const api::TrainingJob& job, Role role);
+
 std::string pod_name(const api::TrainingJob& job, Role role, int index, std::int64_t attempt);
 
 // What follows the last "-" of such a name, or of a suffix of such names; nothing where that is no number.

@@ -37,12 +37,6 @@ bool is_bad_news(api::Phase phase, const std::string& reason) {
          (phase == api::Phase::kRestarting && reason != api::name(api::RestartCause::kResized));
 }
 
-// It runs the runtime's own program, which ends with code 0 only when training is over.
-bool is_built_in(const api::TrainingJob& job, Role role) {
-  const auto& replica = api::replica_spec(job, role);
-  return job.spec.training && replica && (!replica->container || replica->container->command.empty());
-}
-
 // Whether the leader's end without an error is the end of training although this coordinator has seen none of
 // it: an earlier one did, and the members ended before they found the new one.
 bool finished_unseen(const Observed& observed) {

@@ -135,6 +135,10 @@ absl::StatusOr<coordinator::CoreConfig> core_config(const std::string& key, cons
   core.min_trainers = plan::min_trainers(job.job);
   core.on_member_lost = coordinator::loss_policy(core.training, ring_rules(job.job));
   core.trained_before = job.job.status.phase == api::Phase::kRunning;
+  core.built_in = std::ranges::all_of(core.roles, [&](const coordinator::ExpectedRole& each) {
+    return !api::trains(each.role) || plan::is_built_in(job.job, each.role);
+  });
+  core.told_generation = job.job.status.view.generation;
   keep_who_is_gone(job.job, core);
   core.reattach_limit = options.reattach_limit;
   core.save_timeout = std::max(core.save_timeout, grace_of_rank_zero(job.job));

@@ -55,6 +55,20 @@ CoreConfig good() {
   return config;
 }
 
+TEST(ResumeTest, MembersGoOnFromCheckpointsWhereOthersHaveFinishedBeforeAnybodyKnew) {
+  CoreConfig config = good();
+  config.built_in = true;
+  CoordinatorCore core(config, TimePoint());
+  core.step(PodFact{.role = Role::kWorker, .index = 0, .pod = "pod-worker0", .exit_code = 0}, TimePoint());
+  v1::Hello hello;
+  hello.set_protocol_version(kProtocolVersion);
+  hello.set_member_id("chief");
+  hello.set_job(config.job);
+  const Effects effects = core.step(Attached{{1}, hello}, TimePoint());
+  ASSERT_FALSE(effects.send.empty());
+  EXPECT_TRUE(effects.send[0].message.welcome().training().checkpoint().resume());
+}
+
 TEST(ValidateTest, NamesWhatIsWrong) {
   EXPECT_TRUE(validate(good()).ok());
   struct Case {

@@ -77,6 +77,8 @@ class Player {
     config.same_machine = line.number("elsewhere") == 0;
     config.rejoin_grace = milliseconds(line.number("rejoin", 0));
     config.trained_before = line.number("trained") != 0;
+    config.built_in = line.number("built_in") != 0;
+    config.told_generation.value = static_cast<std::uint64_t>(line.number("told"));
     config.attempt = line.number("attempt");
     if (line.has("chief_incarnation"))
       config.incarnations.push_back({Role::kChief, 0, line.number("chief_incarnation")});

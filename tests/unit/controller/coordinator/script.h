@@ -4,7 +4,7 @@
 //
 //   job chief=1 worker=3 [attempt=N] [chief_incarnation=N] [policy=next] [min=N] [form=MS] [rejoin=MS]
 //   [standby=N, of the workers]
-//   [trained=1 [finished=N]] always first; time begins at 0
+//   [trained=1 [finished=N]] [built_in=1] [told=N] always first; time begins at 0
 //       [ps=N [mode=async|ssp] [gradients=N] [lost=N]] [evaluator=1]      lost, finished: the worker of
 //       that index, before
 //   hello STREAM ROLE INDEX [id=X] [pod=X] [job=X] [version=N] [attempt=N] [incarnation=N]

@@ -235,6 +235,7 @@ TEST_F(CoordinatorsTest, WhoseProcessHasEndedWellInAJobThatTrainedHasFinished) {
     begin();
     StoredJob job = stored("u1");
     if (trained) job.job.status.phase = api::Phase::kRunning;
+    job.job.spec.replica_specs.worker->container = api::Container{.command = {"theirs"}};
     ASSERT_TRUE(coordinators_->job_seen("default/fashion", job).ok());
     see_end(Role::kWorker, 1, 0);
     see_end(Role::kWorker, 0, 7);
@@ -243,6 +244,17 @@ TEST_F(CoordinatorsTest, WhoseProcessHasEndedWellInAJobThatTrainedHasFinished) {
     ASSERT_TRUE(report && report->fault);
     EXPECT_EQ(report->fault->index, trained ? 0 : 1);
   }
+}
+
+TEST_F(CoordinatorsTest, OurOwnProgramThatHasEndedWellHasFinishedThoughTheStatusTellsOfNoTraining) {
+  ASSERT_TRUE(coordinators_->job_seen("default/fashion", stored("u1")).ok());
+  cluster::Pod pod = pod_of(Role::kWorker, 1, cluster::PodPhase::kSucceeded);
+  pod.exit_code = 0;
+  coordinators_->pods_seen("default/fashion", {pod});
+  clock_.advance(std::chrono::seconds(1));
+  const auto report = coordinators_->report("default/fashion");
+  ASSERT_TRUE(report.has_value());
+  EXPECT_FALSE(report->fault.has_value());
 }
 
 // Servers end when they are told that training is over: by this coordinator, if they find it later.
