@@ -1,7 +1,9 @@
 #include "runtime/trainer/view_group.h"
 
 #include <algorithm>
+#include <array>
 
+#include "base/fnv1a.h"
 #include "base/ids.h"
 #include "base/status.h"
 
@@ -11,6 +13,15 @@ namespace {
 
 std::string person_name(const v1::ViewMember& member) {
   return str_cat(role_name(static_cast<Role>(member.role())), "-", member.index());
+}
+
+// A view of the same generation, but of other members, has another key. There may be one: where a controller
+// forms a view and is gone before anybody else has heard of that, the next one gives its number out again.
+void bind_to_members(const v1::View& view, std::array<std::uint8_t, 32>& key) {
+  Fnv1a hash;
+  for (const v1::ViewMember& member : view.members()) hash.add(str_cat(member.member_id(), "\n"));
+  for (std::size_t i = 0; i < sizeof(std::uint64_t); ++i)
+    key[i] ^= static_cast<std::uint8_t>(hash.value() >> (8 * i));
 }
 
 }  // namespace
@@ -35,6 +46,7 @@ absl::StatusOr<collective::Group> group_of(const v1::View& view, const std::stri
         str_cat("the coordinator's link key has ", welcome.link_key().size(), " bytes instead of 32"));
   }
   std::copy(welcome.link_key().begin(), welcome.link_key().end(), group.key.begin());
+  bind_to_members(view, group.key);
   const v1::TrainingSpec& training = welcome.training();
   const v1::ExchangeSpec& exchange = training.exchange();
   const auto transport =
