@@ -300,24 +300,35 @@ class Coordinators::Entry final : public coordinator::RunObserver {
   Guarded<std::set<std::string>> told_gone_, told_absent_;  // by name
 };
 
-Coordinators::Coordinators(CoordinatorsOptions options, cluster::Cluster& cluster, Logger log, Notify notify)
-    : options_(std::move(options)), cluster_(cluster), log_(std::move(log)), notify_(std::move(notify)) {}
+Coordinators::Coordinators(std::unique_ptr<coordinator::Server> server, CoordinatorsOptions options,
+                           cluster::Cluster& cluster, Logger log, Notify notify)
+    : options_(std::move(options)),
+      cluster_(cluster),
+      log_(std::move(log)),
+      notify_(std::move(notify)),
+      server_(std::move(server)) {}
 
 absl::StatusOr<std::unique_ptr<Coordinators>> Coordinators::start(CoordinatorsOptions options,
                                                                   cluster::Cluster& cluster,
                                                                   const Clock& clock, Logger log,
                                                                   Notify notify) {
-  std::unique_ptr<Coordinators> self(
-      new Coordinators(std::move(options), cluster, std::move(log), std::move(notify)));
-  PL_ASSIGN_OR_RETURN(self->server_, coordinator::Server::start(self->options_.server, clock));
-  return self;
+  PL_ASSIGN_OR_RETURN(auto server, coordinator::Server::start(options.server, clock));
+  return with_server(std::move(server), std::move(options), cluster, std::move(log), std::move(notify));
+}
+
+std::unique_ptr<Coordinators> Coordinators::with_server(std::unique_ptr<coordinator::Server> server,
+                                                        CoordinatorsOptions options,
+                                                        cluster::Cluster& cluster, Logger log,
+                                                        Notify notify) {
+  return std::unique_ptr<Coordinators>(
+      new Coordinators(std::move(server), std::move(options), cluster, std::move(log), std::move(notify)));
 }
 
 Coordinators::~Coordinators() {
   std::map<std::string, std::shared_ptr<Entry>> entries;
   entries.swap(*entries_.lock());
   // The streams break without a word: members wait for the next controller.
-  if (server_) server_->shutdown();
+  server_->shutdown();
   entries.clear();
 }
 

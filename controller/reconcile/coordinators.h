@@ -67,6 +67,10 @@ class Coordinators final : public ReportSource {
   static absl::StatusOr<std::unique_ptr<Coordinators>> start(CoordinatorsOptions options,
                                                              cluster::Cluster& cluster, const Clock& clock,
                                                              Logger log, Notify notify);
+  // The same with a server that listens already: its options are not looked at.
+  static std::unique_ptr<Coordinators> with_server(std::unique_ptr<coordinator::Server> server,
+                                                   CoordinatorsOptions options, cluster::Cluster& cluster,
+                                                   Logger log, Notify notify);
   ~Coordinators() override;
 
   const std::string& address() const { return server_->address(); }
@@ -89,7 +93,8 @@ class Coordinators final : public ReportSource {
 
  private:
   class Entry;
-  Coordinators(CoordinatorsOptions options, cluster::Cluster& cluster, Logger log, Notify notify);
+  Coordinators(std::unique_ptr<coordinator::Server> server, CoordinatorsOptions options,
+               cluster::Cluster& cluster, Logger log, Notify notify);
   std::shared_ptr<Entry> find(const std::string& key);
   absl::StatusOr<std::shared_ptr<Entry>> make(const std::string& key, const StoredJob& job);
 

@@ -140,47 +140,50 @@ absl::StatusOr<api::Status> Reconciler::wait(const std::string& key, Duration ti
 void Reconciler::work() {
   while (!queue_.is_shut_down()) {
     const std::optional<std::string> key = queue_.get(kIdle);
-    if (!key) continue;
-    const TimePoint begun = clock_.now();
-    const absl::StatusOr<plan::Plan> plan = reconcile_once(*key);
-    const bool gone = absl::IsNotFound(plan.status()), hopeless = absl::IsCancelled(plan.status()),
-               left_alone = absl::IsFailedPrecondition(plan.status());
-    if (options_.on_pass) {
-      const bool well = plan.ok() || gone || hopeless || left_alone;
-      options_.on_pass(!well                              ? "error"
-                       : plan.ok() && plan->requeue_after ? "requeue_after"
-                                                          : "success",
-                       clock_.now() - begun);
-    }
-    if (plan.ok()) {
-      queue_.forget(*key);
-      if (plan->requeue_after) queue_.add_after(*key, *plan->requeue_after);
-    } else if (gone) {
-      forget(*key);
-      queue_.forget(*key);
-    } else if (left_alone) {
-      log_left_alone(*key, std::string(plan.status().message()));
-      queue_.forget(*key);
-    } else if (hopeless) {
-      // The job goes with its namespace, and the store will tell.
-      const bool told = std::exchange(shared_.lock()->jobs[*key].namespace_ends, true);
-      if (!told)
-        log_.info(str_cat("its namespace is being deleted, nothing more is created in it: ",
-                          plan.status().message()),
-                  {{"job", *key}, {"reason", "NamespaceTerminating"}});
-      queue_.forget(*key);
-    } else {
-      const std::string said = str_cat(plan.status().message(), "; it is tried again");
-      if (absl::IsAborted(plan.status())) {  // a user edits the job at this moment: nothing to worry about
-        log_.debug(said, {{"job", *key}, {"reason", "Changed"}});
-      } else {
-        log_.warning(said, {{"job", *key}, {"reason", "ReconcileError"}});
-      }
-      const Duration asked = retry_after(plan.status()).value_or(Duration::zero());
-      queue_.add_rate_limited(*key, std::min(asked, kLongestRetryAfter));
-    }
-    queue_.done(*key);
+    if (key) work_on(*key);
   }
+}
+
+void Reconciler::work_on(const std::string& key) {
+  const TimePoint begun = clock_.now();
+  const absl::StatusOr<plan::Plan> plan = reconcile_once(key);
+  const bool gone = absl::IsNotFound(plan.status()), hopeless = absl::IsCancelled(plan.status()),
+             left_alone = absl::IsFailedPrecondition(plan.status());
+  if (options_.on_pass) {
+    const bool well = plan.ok() || gone || hopeless || left_alone;
+    options_.on_pass(!well                              ? "error"
+                     : plan.ok() && plan->requeue_after ? "requeue_after"
+                                                        : "success",
+                     clock_.now() - begun);
+  }
+  if (plan.ok()) {
+    queue_.forget(key);
+    if (plan->requeue_after) queue_.add_after(key, *plan->requeue_after);
+  } else if (gone) {
+    forget(key);
+    queue_.forget(key);
+  } else if (left_alone) {
+    log_left_alone(key, std::string(plan.status().message()));
+    queue_.forget(key);
+  } else if (hopeless) {
+    // The job goes with its namespace, and the store will tell.
+    const bool told = std::exchange(shared_.lock()->jobs[key].namespace_ends, true);
+    if (!told)
+      log_.info(
+          str_cat("its namespace is being deleted, nothing more is created in it: ", plan.status().message()),
+          {{"job", key}, {"reason", "NamespaceTerminating"}});
+    queue_.forget(key);
+  } else {
+    const std::string said = str_cat(plan.status().message(), "; it is tried again");
+    if (absl::IsAborted(plan.status())) {  // a user edits the job at this moment: nothing to worry about
+      log_.debug(said, {{"job", key}, {"reason", "Changed"}});
+    } else {
+      log_.warning(said, {{"job", key}, {"reason", "ReconcileError"}});
+    }
+    const Duration asked = retry_after(plan.status()).value_or(Duration::zero());
+    queue_.add_rate_limited(key, std::min(asked, kLongestRetryAfter));
+  }
+  queue_.done(key);
 }
 
 void Reconciler::log_left_alone(const std::string& key, const std::string& why) {
