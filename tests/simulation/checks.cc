@@ -1,0 +1,132 @@
+#include "tests/simulation/checks.h"
+
+#include <algorithm>
+#include <set>
+
+#include "base/rng.h"
+#include "controller/plan/plan.h"
+#include "controller/plan/restart.h"
+#include "tests/simulation/member_process.h"
+
+namespace paceline::simulation {
+
+std::uint64_t Checks::sum_of(std::span<const std::int64_t> samples) {
+  std::uint64_t sum = 0;
+  for (const std::int64_t each : samples) sum += mix64(static_cast<std::uint64_t>(each) + 1);
+  return sum;
+}
+
+std::uint64_t Checks::fold(std::uint64_t weights, Step step, std::uint64_t sum) {
+  return mix64(weights ^ mix64(sum + static_cast<std::uint64_t>(step)));
+}
+
+std::uint64_t Checks::weights_after(Step steps) {
+  const data::Ledger ledger(training_.ledger);
+  if (undisturbed_.empty()) undisturbed_.push_back(mix64(training_.ledger.seed));
+  while (undisturbed_.size() <= static_cast<std::size_t>(steps)) {
+    const auto step = static_cast<Step>(undisturbed_.size()) - 1;
+    std::vector<std::int64_t> samples;
+    ledger.samples_of(step, 0, {1.0}, samples);
+    undisturbed_.push_back(fold(undisturbed_.back(), step, sum_of(samples)));
+  }
+  return undisturbed_[static_cast<std::size_t>(steps)];
+}
+
+void Checks::check_weights(const MemberProcess& member, const char* when) {
+  if (member.weights() == weights_after(member.step())) return;
+  trace_.fail("weights are the undisturbed ones", member.name(), " at step ", member.step(), " ", when);
+}
+
+void Checks::on_view_seen(const MemberProcess& member, const v1::View& view) {
+  if (view.generation() == 0) return;
+  std::uint64_t& last = generations_[member.member_id()];
+  if (view.generation() == last) return;
+  if (view.generation() < last)
+    trace_.fail("generations rise", member.name(), " has ", last, ", and then ", view.generation());
+  last = view.generation();
+  std::string members;
+  std::set<std::string> places;
+  int trainers = 0;
+  double shares = 0;
+  for (const v1::ViewMember& each : view.members()) {
+    members += str_cat(members.empty() ? "" : " ", each.member_id());
+    ++trainers;
+    shares += each.share();
+    if (!places.insert(str_cat(each.role(), "-", each.index())).second)
+      trace_.fail("ranks are a permutation", "view ", view.generation(), " has a place twice: ", members);
+  }
+  const auto [seen, is_new] = views_.try_emplace(str_cat("view ", view.generation(), " of ", member.job_uid(),
+                                                         "/", member.attempt(), " by ", member.coordinator()),
+                                                 members);
+  if (is_new) trace_.add(seen->first, ": ", members);
+  if (seen->second != members) {
+    trace_.fail("one view for each generation", seen->first, " is {", members, "} for ", member.name(),
+                ", and {", seen->second, "} for another");
+  }
+  if (shares < 0.999 || shares > 1.001)
+    trace_.fail("shares add up to 1", "view ", view.generation(), ": ", shares);
+  // Members that have finished are not there for the rest.
+  const auto done = std::ranges::count_if(*members_, [&](const auto& each) {
+    return each->job_uid() == member.job_uid() && each->has_finished();
+  });
+  if (trainers + done < least_ || trainers > most_)
+    trace_.fail("replicas within bounds", "view ", view.generation(), " has ", trainers, ", of ", least_,
+                " to ", most_);
+}
+
+void Checks::on_source(const MemberProcess& member, const v1::View& view,
+                       const std::optional<trainer::Source>& source) {
+  for (const auto& each : *members_) {
+    if (!each->alive() || !each->trains() || each->job_uid() != member.job_uid()) continue;
+    const bool in_view = std::ranges::any_of(
+        view.members(), [&](const v1::ViewMember& other) { return other.member_id() == each->member_id(); });
+    if (in_view && (!source || source->step < each->step()) && each->generation() <= view.generation()) {
+      trace_.fail("applied steps are never lost", "view ", view.generation(), " begins at step ",
+                  source ? source->step : -1, ", and ", each->name(), " has applied ", each->step());
+    }
+  }
+}
+
+void Checks::on_aligned(const MemberProcess& member, const v1::View&) {
+  check_weights(member, "as a view begins");
+}
+
+void Checks::on_applied(const MemberProcess& member, const v1::View&) {
+  check_weights(member, "after a step");
+}
+
+void Checks::on_saved(const MemberProcess& member) {
+  check_weights(member, "in a checkpoint");
+}
+
+void Checks::on_change(const ApiServer::Change& change) {
+  if (change.kind == ApiServer::Kind::kPod) {
+    return;
+  }
+  if (!change.removed && job_ != nullptr && job_->uid == change.job->uid) on_status(*job_, *change.job);
+  job_ = change.job;
+}
+
+void Checks::on_status(const reconcile::StoredJob& before, const reconcile::StoredJob& after) {
+  const api::Status &was = before.job.status, &is = after.job.status;
+  if (was == is) return;
+  if (was.phase != is.phase || was.reason != is.reason)
+    trace_.add("status: ", api::name(is.phase), " (", is.reason, "): ", is.message);
+  if (plan::is_terminal(was.phase) && was.phase != is.phase)
+    trace_.fail("an end is for good", api::name(was.phase), " becomes ", api::name(is.phase));
+  if (is.restarts.attempt < was.restarts.attempt)
+    trace_.fail("attempts rise", was.restarts.attempt, " becomes ", is.restarts.attempt);
+  if (is.restarts.total < was.restarts.total)
+    trace_.fail("restarts are counted", was.restarts.total, " becomes ", is.restarts.total);
+  const std::int64_t charged = plan::restarts_of_ring(after.job, is.restarts, true);
+  const std::int64_t limit = after.job.spec.run_policy.backoff_limit;
+  // One more that is charged for now may turn out to be its node's.
+  if (charged > limit + 1) trace_.fail("budgets are kept", charged, " restarts, of ", limit);
+}
+
+void Checks::at_end(const std::vector<const MemberProcess*>& alive) {
+  for (const MemberProcess* each : alive)
+    trace_.fail("nothing is left", each->name(), " runs although the job has ended");
+}
+
+}  // namespace paceline::simulation

@@ -1,0 +1,73 @@
+#pragma once
+
+// These hold after every event, whatever happens. The first breach is the world's failure.
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "controller/api/types.h"
+#include "proto/paceline/v1/coordinator.pb.h"
+#include "runtime/trainer/state_source.h"
+#include "tests/simulation/api_server.h"
+#include "tests/simulation/trace.h"
+
+namespace paceline::simulation {
+
+class MemberProcess;
+struct Training;
+
+class Checks {
+ public:
+  Checks(Trace& trace, const Training& training, const ApiServer& api, std::string key)
+      : trace_(trace), training_(training), api_(api), key_(std::move(key)) {}
+
+  // Weights: what a step makes of them, and what they are after so many steps of an undisturbed training.
+  static std::uint64_t sum_of(std::span<const std::int64_t> samples);
+  static std::uint64_t fold(std::uint64_t weights, Step step, std::uint64_t sum);
+  std::uint64_t weights_after(Step steps);
+
+  // Generations rise for each member; a coordinator gives a generation one view, and so do several to one
+  // member; ranks are a permutation; sizes within bounds.
+  void on_view_seen(const MemberProcess& member, const v1::View& view);
+  // Training goes on from the highest step that a member of the view holds.
+  void on_source(const MemberProcess& member, const v1::View& view,
+                 const std::optional<trainer::Source>& source);
+  // All members hold what an undisturbed training holds: each sample counts once, and in its order.
+  void on_aligned(const MemberProcess& member, const v1::View& view);
+  void on_applied(const MemberProcess& member, const v1::View& view);
+  void on_saved(const MemberProcess& member);
+  // Statuses only go forward, and budgets are kept.
+  void on_change(const ApiServer::Change& change);
+  // When it is over: nothing runs any more.
+  void at_end(const std::vector<const MemberProcess*>& alive);
+
+  // All that ever were; for on_source() and on_view_seen().
+  void know_members(const std::vector<std::unique_ptr<MemberProcess>>& members) { members_ = &members; }
+  // A job of its size was edited since: a view may be of the one before, for a while.
+  void may_have(std::int64_t least, std::int64_t most) {
+    least_ = std::min(least_, least);
+    most_ = std::max(most_, most);
+  }
+
+ private:
+  void check_weights(const MemberProcess& member, const char* when);
+  void on_status(const reconcile::StoredJob& before, const reconcile::StoredJob& after);
+
+  Trace& trace_;
+  const Training& training_;
+  const ApiServer& api_;
+  const std::string key_;
+  const std::vector<std::unique_ptr<MemberProcess>>* members_ = nullptr;
+  std::vector<std::uint64_t> undisturbed_;
+  std::int64_t least_ = 1 << 20, most_ = 0;
+  // By coordinator, job and generation: its members.
+  std::map<std::string, std::string> views_;
+  std::map<std::string, std::uint64_t> generations_;  // of each member
+  std::shared_ptr<const reconcile::StoredJob> job_;   // as it was written last
+};
+
+}  // namespace paceline::simulation

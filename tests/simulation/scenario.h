@@ -1,0 +1,61 @@
+#pragma once
+
+// A seed stands for a job, a cluster, and the faults that strike them.
+
+#include <cstdint>
+#include <vector>
+
+#include "controller/reconcile/job_store.h"
+#include "tests/simulation/member_process.h"
+
+namespace paceline::simulation {
+
+enum class FaultKind : std::uint8_t {
+  kKill,     // a member, or several at once, by signal 9
+  kKillAll,  // all members
+  kOutOfMemory,
+  kFail,    // an error of a member's own: exit code 1
+  kPause,   // a member, for at most two seconds
+  kFreeze,  // a member, for long
+  kHang,    // a member, in its own part of a step
+  kDeletePod,
+  kEvictPod,   // by the eviction API
+  kLosePower,  // a node's
+  kCutOffNode,
+  kCutStream,  // all of a node's with the controllers, one way or both
+  kCutData,    // between two nodes, one way
+  kSlowNetwork,
+  kCrashController,
+  kCrashInPass,
+  kPauseController,  // beyond its lease, perhaps in the middle of a pass
+  kApiTrouble,       // calls fail, or work and lose their answer
+  kLag,              // watches are late
+  kListAgain,        // watches break
+  kConflict,         // somebody else writes the job
+  kJumpClock,
+  kResize,
+  kSuspend,   // and resume
+  kRecreate,  // the job is deleted, and made again under its name
+};
+inline constexpr int kFaultKinds = static_cast<int>(FaultKind::kRecreate) + 1;
+const char* name(FaultKind kind);
+
+struct Fault {
+  Duration at{};
+  FaultKind kind = FaultKind::kKill;
+};
+
+struct Scenario {
+  explicit Scenario(std::uint64_t seed);
+
+  std::uint64_t seed;
+  reconcile::StoredJob job;
+  Training training;
+  bool keeps_checkpoints = true;
+  int nodes = 3, controllers = 1;
+  std::vector<Fault> faults;  // by time
+  Duration calm_after{};      // all is mended then
+  bool must_succeed = false;  // the policies allow no other end, whatever the faults are
+};
+
+}  // namespace paceline::simulation
