@@ -33,10 +33,10 @@ Executor::Executor(cluster::Cluster& cluster, JobStore& jobs, const Clock& clock
       largest_batch_(static_cast<std::size_t>(largest_batch)),
       parallel_(create_threads) {}
 
-absl::Status Executor::execute(const std::string& key, const plan::Plan& plan, Creations& creations,
-                               absl::Status& refused) {
+absl::Status Executor::execute(const std::string& key, const plan::Plan& plan, bool status_first,
+                               Creations& creations, absl::Status& refused) {
   absl::Status first_error;
-  const bool events_first = plan.stop_members.has_value();  // the status says so already
+  const bool events_first = status_first;  // it says so already
   for (const bool events : {events_first, !events_first}) {
     if (events && !first_error.ok()) break;
     std::vector<const plan::CreatePod*> missing;  // last: a deletion makes room

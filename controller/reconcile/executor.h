@@ -36,11 +36,11 @@ class Executor {
   Executor(cluster::Cluster& cluster, JobStore& jobs, const Clock& clock, Logger log, int largest_batch,
            int create_threads);
 
-  // All of the plan's actions. Events come last, and only when the others worked; first where members are
-  // told to leave, of whom the status has told already. `refused`: why a pod could not be created; no error
+  // All of the plan's actions. Events come last, and only when the others worked; first where the status has
+  // told of all already (`status_first`). `refused`: why a pod could not be created; no error
   // of the whole.
-  absl::Status execute(const std::string& key, const plan::Plan& plan, Creations& creations,
-                       absl::Status& refused);
+  absl::Status execute(const std::string& key, const plan::Plan& plan, bool status_first,
+                       Creations& creations, absl::Status& refused);
   // One of them, but no creation.
   absl::Status perform(const std::string& key, const plan::Action& action);
   // What is missing beside the pods comes back.

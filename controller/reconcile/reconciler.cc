@@ -1,11 +1,12 @@
-// Order within one pass: the status that ends a job is made complete (last log lines) before its pods are
-// deleted, because their logs may go with them; it is written after the actions, so that a pass that fails
-// half-way is simply repeated: every action may be done twice. A pod that the cluster refuses is no half
-// pass: the status says so (plan/rule_trouble.cc), and the creation is tried again. Events are recorded last
-// of the actions that a repeated pass would repeat, and only when the others worked.
+// Order within one pass: the status is written after the actions, so that a pass that fails half-way is
+// simply repeated: every action may be done twice. A pod that the cluster refuses is no half pass: the status
+// says so (plan/rule_trouble.cc), and the creation is tried again. Events are recorded last of the actions
+// that a repeated pass would repeat, and only when the others worked.
 //
-// Where members are told to leave, the status comes first: somebody may take back what they leave for (a
-// suspension, a new size) at that moment, and who has left by then would be missed.
+// The status that ends a job comes first, with the last log lines: its pods are what the end is known by, and
+// a controller that finds some of them deleted, and no word of the end, would miss their members. Where
+// members are told to leave, it comes first, too: somebody may take back what they leave for (a suspension, a
+// new size) at that moment, and who has left by then would be missed.
 
 #include "controller/reconcile/reconciler.h"
 
@@ -51,6 +52,16 @@ bool brings_last_words(const plan::Observed& observed) {
   if (!observed.report) return false;
   return plan::is_final(observed.report->state) &&
          (awaits_coordinator(observed) || observed.job.status.phase == api::Phase::kSuspended);
+}
+
+bool ends_job(const plan::Observed& observed, const plan::Plan& plan) {
+  return plan::is_terminal(plan.status.phase) && !plan::is_terminal(observed.job.status.phase);
+}
+
+// The same call has no better chance later (a disk is full): that is no reason to leave pods as they are.
+bool is_out_of_order(const absl::Status& store) {
+  return !absl::IsAborted(store) && !absl::IsNotFound(store) && !absl::IsUnavailable(store) &&
+         !absl::IsDeadlineExceeded(store);
 }
 
 bool is_creation(const plan::Action& action) {
@@ -222,12 +233,13 @@ absl::StatusOr<plan::Plan> Reconciler::pass(const std::string& key, StoredJob st
   if (plan.leader_finished) reports_.leader_finished(key);
   absl::Status refused;
   absl::StatusOr<bool> written = false;
-  if (plan.stop_members) {
-    PL_ASSIGN_OR_RETURN(written, write_status(key, observed, version, plan));
-    reports_.stop(key, *plan.stop_members);
+  const bool status_first = plan.stop_members || ends_job(observed, plan);
+  if (status_first) written = write_status(key, observed, version, plan);
+  if (written.ok() || (!plan.stop_members && is_out_of_order(written.status()))) {
+    if (plan.stop_members) reports_.stop(key, *plan.stop_members);
+    PL_RETURN_IF_ERROR(execute(key, plan, status_first, refused));
+    if (!status_first) written = write_status(key, observed, version, plan);
   }
-  PL_RETURN_IF_ERROR(execute(key, plan, refused));
-  if (!plan.stop_members) written = write_status(key, observed, version, plan);
   // Also where the store is out of order: who waits for the end must hear of it.
   if (plan.done) shared_.lock()->jobs[key].final_status = plan.status;
   shared_.lock()->jobs[key].phase = plan.status.phase;
@@ -345,9 +357,10 @@ void Reconciler::note_pod_observations(const std::string& key, plan::Observed& o
   seen = observed.seen;
 }
 
-absl::Status Reconciler::execute(const std::string& key, const plan::Plan& plan, absl::Status& refused) {
+absl::Status Reconciler::execute(const std::string& key, const plan::Plan& plan, bool status_first,
+                                 absl::Status& refused) {
   Creations creations = std::move(shared_.lock()->jobs[key].creations);  // this pass alone touches them
-  const absl::Status status = executor_.execute(key, plan, creations, refused);
+  const absl::Status status = executor_.execute(key, plan, status_first, creations, refused);
   shared_.lock()->jobs[key].creations = std::move(creations);
   return status;
 }

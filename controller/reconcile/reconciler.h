@@ -8,9 +8,9 @@
 // the queue's back-off, and no earlier than a server asked for (retry_after.h), but where its namespace is
 // being deleted: then only changes are looked at; changes are looked at meanwhile, too, but no pod is created
 // before the time. A pod that exists already, or that is gone already, counts as success. The status is
-// written last (where members are told to leave: first), only when it changed, and where nothing but progress
-// changed, at most once per kProgressInterval; where the job has changed meanwhile it is not written, and the
-// job looked at again.
+// written last (where members are told to leave, or the job ends: first), only when it changed, and where
+// nothing but progress changed, at most once per kProgressInterval; where the job has changed meanwhile it is
+// not written, and the job looked at again.
 //
 // A job that is deleted and made again under its name between two passes is another one: what is remembered
 // of the one before, and its coordinator, are no more.
@@ -125,7 +125,8 @@ class Reconciler {
   // Since when its pods have been seen as they are.
   void note_pod_observations(const std::string& key, plan::Observed& observed);
   // `refused`: why a pod could not be created.
-  absl::Status execute(const std::string& key, const plan::Plan& plan, absl::Status& refused);
+  absl::Status execute(const std::string& key, const plan::Plan& plan, bool status_first,
+                       absl::Status& refused);
   void forget(const std::string& key);
   // False: it waits for its turn.
   absl::StatusOr<bool> write_status(const std::string& key, const plan::Observed& observed,

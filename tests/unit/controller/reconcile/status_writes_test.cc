@@ -50,6 +50,21 @@ TEST_F(ReconcilerTest, ProgressIsWrittenOncePerInterval) {
   EXPECT_EQ(status().last_checkpoint, "/checkpoints/20");
 }
 
+// A controller that finds a part of them deleted, and no word of the end, would miss their members.
+TEST_F(ReconcilerTest, TheEndIsWrittenBeforeAnyOfItsPodsIsDeleted) {
+  jobs_.edit([](api::TrainingJob& job) { job.spec.run_policy.clean_pod_policy = api::CleanPodPolicy::kAll; });
+  bring_up();
+  for (const std::string& name : pods()) cluster_.finish(name, 0);
+  set_report(plan::JobState::kFinished);
+  *jobs_.failure_.lock() = absl::UnavailableError("the API server is away");
+  EXPECT_FALSE(reconciler_->reconcile_once(kKey).ok());
+  EXPECT_THAT(pods(), SizeIs(2));
+  *jobs_.failure_.lock() = absl::OkStatus();
+  pass();
+  EXPECT_EQ(status().phase, api::Phase::kSucceeded);
+  EXPECT_THAT(pods(), SizeIs(0));
+}
+
 // However its members come up; where that takes long, people see how far it is.
 TEST_F(ReconcilerTest, AStartIsTwoWritesOfItsStatus) {
   pass();
