@@ -89,6 +89,9 @@ RestartCause cause_of(const Fault& fault, const Place& place) {
   }
   if (fault.signal) return RestartCause::kKilled;
   if (stopped) return RestartCause::kDeleted;  // somebody ended it, and it left in order
+  // It ended as it was told, and took its reason with its pod.
+  if (place.built_in && fault.exit_code == kExitEnded)
+    return place.gone ? RestartCause::kDeleted : RestartCause::kControllerLost;
   const bool by_itself = fault.kind == FaultKind::kFailed || fault.kind == FaultKind::kRefused;
   return fault.exit_code || by_itself ? RestartCause::kExited : silence;
 }

@@ -54,6 +54,17 @@ Place place_of(const cluster::Pod& pod) {
           .built_in = true};
 }
 
+TEST(DiagnosisTest, AnEndAsToldIsNoExitOfItsOwnThoughThePodIsGone) {
+  const auto cause_of = [](bool built_in, bool gone) {
+    return diagnose({.pod_name = "fashion-worker-0-0", .gone = gone, .built_in = built_in},
+                    Fault{.kind = FaultKind::kExited, .exit_code = kExitEnded})
+        .cause;
+  };
+  EXPECT_EQ(cause_of(true, true), RestartCause::kDeleted);
+  EXPECT_EQ(cause_of(true, false), RestartCause::kControllerLost);
+  EXPECT_EQ(cause_of(false, true), RestartCause::kExited);
+}
+
 struct PodCase {
   const char* reason;
   std::optional<int> exit_code, signal;
