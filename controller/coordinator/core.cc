@@ -176,6 +176,7 @@ void CoordinatorCore::Impl::bind(Slot& slot, const Attached& in) {
   slot.hello = in.hello;
   slot.incarnation = std::max<std::int64_t>(slot.incarnation, in.hello.incarnation());
   slot.viewed |= in.hello.held_generation() > 0;
+  if (slot.viewed) slot.pace.took_steps();  // else a coordinator that has just begun finds none that hangs
   std::erase_if(lost_, [&](const Lost& each) {
     return !slot.lost && each.fault.role == slot.role && each.fault.index == slot.index;
   });

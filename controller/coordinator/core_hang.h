@@ -50,6 +50,13 @@ const char* part_name(Part part);
 class Pace {
  public:
   void add(Duration own);
+  // It took steps that nobody here has heard of.
+  void took_steps() { steps_ = std::max<std::int64_t>(steps_, kFewSteps); }
+  // They were of the view that goes on.
+  void took_steps_in_view() {
+    took_steps();
+    in_view_ = steps_;
+  }
   // A new view: what was learnt stays.
   void new_view() { in_view_ = 0; }
   bool is_known() const { return steps_ >= kFewSteps; }

@@ -326,6 +326,7 @@ void CoordinatorCore::Impl::make_view(const std::vector<Slot*>& chosen, bool kee
     slot.part = Part::kNone;
     slot.behind = false;
     slot.pace.new_view();
+    if (keeps_ranks) slot.pace.took_steps_in_view();
     slot.drained = slot.gone();
     slot.served = false;
     v1::ViewMember& member = *view_.add_members();
