@@ -14,6 +14,8 @@ void note_pod_observations(Observed& observed) {
     const auto known = observed.seen.find(pod.uid);
     const bool same = known != observed.seen.end() && known->second.phase == pod.phase;
     seen[pod.uid] = same ? known->second : PodObservation{pod.phase, observed.now};
+    // The clock was set back since.
+    seen[pod.uid].since = std::min(seen[pod.uid].since, observed.now);
   }
   observed.seen = std::move(seen);
 }

@@ -37,6 +37,17 @@ TEST_P(ClocksTest, AVerdictIsWaitedForAsLongAsItMayTake) {
   EXPECT_EQ(plan(world).status.phase, Phase::kRestarting) << explain(plan(world));
 }
 
+TEST_P(ClocksTest, AVerdictIsNotWaitedForLongerWhereTheClockIsSetBack) {
+  Observed world = restartable(0, 2);
+  end(world, Role::kWorker, 1, 137);
+  world.now -= 1h;
+  note_pod_observations(world);
+  EXPECT_EQ(plan(world).status.phase, Phase::kRunning) << explain(plan(world));
+  world.now += world.limits.verdict_grace;
+  note_pod_observations(world);
+  EXPECT_EQ(plan(world).status.phase, Phase::kRestarting) << explain(plan(world));
+}
+
 TEST_P(ClocksTest, AFinishThatNobodyReportsIsWaitedForAsLongAsItMayTake) {
   Observed world = make_running_world(0, 2);
   for (const int index : {0, 1}) end(world, Role::kWorker, index, 0);
