@@ -101,10 +101,21 @@ void Checks::on_saved(const MemberProcess& member) {
 
 void Checks::on_change(const ApiServer::Change& change) {
   if (change.kind == ApiServer::Kind::kPod) {
+    if (!change.removed) on_pod(*change.pod);
     return;
   }
   if (!change.removed && job_ != nullptr && job_->uid == change.job->uid) on_status(*job_, *change.job);
   job_ = change.job;
+}
+
+void Checks::on_pod(const cluster::Pod& pod) {
+  if (!pods_.insert(pod.uid).second) return;
+  for (const cluster::Pod* const other : api_.pods()) {
+    const bool before = other->spec.job_uid == pod.spec.job_uid && other->spec.role == pod.spec.role &&
+                        other->spec.index == pod.spec.index && other->uid != pod.uid;
+    if (before && !other->ended() && !other->deleting && !other->node_not_ready)
+      trace_.fail("one pod for each place", pod.spec.name, " is made beside ", other->spec.name);
+  }
 }
 
 void Checks::on_status(const reconcile::StoredJob& before, const reconcile::StoredJob& after) {
@@ -118,6 +129,20 @@ void Checks::on_status(const reconcile::StoredJob& before, const reconcile::Stor
     trace_.fail("attempts rise", was.restarts.attempt, " becomes ", is.restarts.attempt);
   if (is.restarts.total < was.restarts.total)
     trace_.fail("restarts are counted", was.restarts.total, " becomes ", is.restarts.total);
+  if (is.view.generation < was.view.generation)
+    trace_.fail("generations rise", "the status has ", was.view.generation.value, ", and then ",
+                is.view.generation.value);
+  // Members that find no coordinator for a minute as they begin end, and come again.
+  for (const api::RestartCount& each : is.restarts.by_cause) {
+    if (harmless_ && each.cause != api::RestartCause::kControllerLost)
+      trace_.fail("nobody starts again for nothing", each.count, " restarts: ", is.message);
+  }
+  const bool succeeds = is.phase == api::Phase::kSucceeded && was.phase != api::Phase::kSucceeded;
+  if (succeeds && std::ranges::none_of(*members_, [&](const auto& each) {
+        return each->job_uid() == after.uid && each->wrote_model() &&
+               each->step() == training_.plan.total_steps;
+      }))
+    trace_.fail("success is training that is done", is.message);
   const std::int64_t charged = plan::restarts_of_ring(after.job, is.restarts, true);
   const std::int64_t limit = after.job.spec.run_policy.backoff_limit;
   // One more that is charged for now may turn out to be its node's.

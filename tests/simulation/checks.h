@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -22,8 +23,9 @@ struct Training;
 
 class Checks {
  public:
-  Checks(Trace& trace, const Training& training, const ApiServer& api, std::string key)
-      : trace_(trace), training_(training), api_(api), key_(std::move(key)) {}
+  // `harmless`: nothing happens to a member, so that nobody may start again.
+  Checks(Trace& trace, const Training& training, const ApiServer& api, bool harmless)
+      : trace_(trace), training_(training), api_(api), harmless_(harmless) {}
 
   // Weights: what a step makes of them, and what they are after so many steps of an undisturbed training.
   static std::uint64_t sum_of(std::span<const std::int64_t> samples);
@@ -40,7 +42,8 @@ class Checks {
   void on_aligned(const MemberProcess& member, const v1::View& view);
   void on_applied(const MemberProcess& member, const v1::View& view);
   void on_saved(const MemberProcess& member);
-  // Statuses only go forward, and budgets are kept.
+  // Statuses only go forward, budgets are kept, and success is training that is done. A pod is made when an
+  // earlier one of its place is gone, ends, or is to go.
   void on_change(const ApiServer::Change& change);
   // When it is over: nothing runs any more.
   void at_end(const std::vector<const MemberProcess*>& alive);
@@ -55,15 +58,17 @@ class Checks {
 
  private:
   void check_weights(const MemberProcess& member, const char* when);
+  void on_pod(const cluster::Pod& pod);
   void on_status(const reconcile::StoredJob& before, const reconcile::StoredJob& after);
 
   Trace& trace_;
   const Training& training_;
   const ApiServer& api_;
-  const std::string key_;
+  const bool harmless_;
   const std::vector<std::unique_ptr<MemberProcess>>* members_ = nullptr;
   std::vector<std::uint64_t> undisturbed_;
   std::int64_t least_ = 1 << 20, most_ = 0;
+  std::set<std::string> pods_;  // by uid
   // By coordinator, job and generation: its members.
   std::map<std::string, std::string> views_;
   std::map<std::string, std::uint64_t> generations_;  // of each member

@@ -50,11 +50,13 @@ void Faults::on_members(FaultKind kind) {
       world.trace_.add(one->name(), " stands still");
       const Duration time = kind == FaultKind::kPause ? dice.between(milliseconds(50), seconds(2))
                                                       : dice.between(seconds(4), minutes(3));
+      if (kind == FaultKind::kFreeze && dice.chance(0.5)) return;  // for good
       return later(time, [one] { one->resume(); });
     }
     case FaultKind::kHang:
-      world.trace_.add(one->name(), " hangs");
-      return one->hang();
+      // Two that hang would not wait for each other.
+      if (std::ranges::none_of(members, [](const MemberProcess* each) { return each->hangs(); })) one->hang();
+      return;
     case FaultKind::kEvictPod:
       return world.api_.delete_pod(pod, one->environment().pod_uid, seconds(30), "EvictionByEvictionAPI")
           .status()

@@ -21,6 +21,7 @@ constexpr Duration kAttachLimit = seconds(60);
 constexpr Duration kLoadLimit = std::chrono::minutes(30), kSaveLimit = std::chrono::minutes(30);
 constexpr Duration kOthersPatience = seconds(2);  // StopPatience::others
 constexpr Duration kLook = milliseconds(100);     // at whether something is being saved
+constexpr int kFewSteps = 4;
 constexpr std::uint64_t kGarbage = 0xbadbadbadbadbad;
 
 std::vector<double> shares_of(const v1::View& view) {
@@ -147,8 +148,9 @@ void MemberProcess::wait_for_end(Duration idle) {
 }
 
 void MemberProcess::recover() {
-  process_.resume();
-  hangs_ = fails_ = false;
+  fails_ = false;
+  if (hanging_ && view_.members_size() > 1) return;  // it is found by the others' waiting
+  hangs_ = false;
   process_.soon([this] {
     if (std::exchange(hanging_, false)) compute();
   });
@@ -291,6 +293,7 @@ void MemberProcess::share() {
 
 void MemberProcess::begin_training() {
   aligned_ = true;
+  steps_in_view_ = 0;
   member::Progress& progress = attachment_.progress();
   if (!stepped_) progress.set_resumed(held_step_, held_step_ * around_.training.ledger.global_batch_size);
   progress.set_phase(v1::TRAINING);
@@ -314,8 +317,8 @@ void MemberProcess::take_step() {
 }
 
 void MemberProcess::compute() {
-  hanging_ = hangs_;
-  if (hangs_) return;
+  hanging_ = hangs_ && steps_in_view_ >= kFewSteps;
+  if (hanging_) return around_.trace.add(name_, " hangs at step ", held_step_);
   const Duration time = around_.training.compute;
   after(around_.dice.between(time / 2, time * 3 / 2), [this] {
     scope_.reset();
@@ -347,6 +350,7 @@ void MemberProcess::applied(const std::vector<Part>& parts) {
   ++held_step_;
   to_be_late_ = agreed_.save;
   stepped_ = true;
+  ++steps_in_view_;
   around_.checks.on_applied(*this, view_);
   member::AppliedStep applied;
   applied.step = held_step_;

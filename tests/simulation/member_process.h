@@ -51,15 +51,18 @@ class MemberProcess {
   void kill();         // SIGKILL, or its node's end
   void pause() { process_.pause(); }
   void resume() { process_.resume(); }
-  void hang() { hangs_ = true; }  // in its own part of the next step
-  void recover();                 // of that, or of a pause
+  // In its own part of a step, once it has taken a few in a view: before, nobody knows how long one takes.
+  void hang() { hangs_ = true; }
+  void recover();                 // of that, where nobody waits for it
   void fail() { fails_ = true; }  // an error of its own, in the next step
 
   Process& process() { return process_; }
   std::string describe() const;  // what it does, for people
   bool alive() const { return process_.alive(); }
   bool has_finished() const { return machine_.ending() == trainer::Ending::kFinished; }
+  bool wrote_model() const { return !model_path_.empty(); }
   bool trains() const { return aligned_; }
+  bool hangs() const { return hangs_; }
   bool evicted() const { return !attachment_.status().ok(); }
   const std::string& name() const { return name_; }
   const std::string& member_id() const { return attachment_.member_id(); }
@@ -113,6 +116,7 @@ class MemberProcess {
   bool stop_requested_ = false, stop_expired_ = false, saving_ = false, hangs_ = false, hanging_ = false,
        fails_ = false;
   bool waits_for_view_ = false, aligned_ = false, stepped_ = false, to_be_late_ = false;
+  int steps_in_view_ = 0;
   std::uint64_t doing_ = 0;  // what was begun before counts no more
   v1::View view_;
   int rank_ = -1;

@@ -81,6 +81,7 @@ void Nodes::start(const std::string& key, const std::string& uid) {
   around_.trace.add(member->name(), " (", uid, ") starts on node ", node);
   member->start();
   report(key, uid, [this, node](cluster::Pod& running) {
+    if (running.ended()) return;
     running.phase = cluster::PodPhase::kRunning;
     running.host = str_cat("node-", node);
     running.started = clock_.wall_now();
@@ -132,11 +133,12 @@ void Nodes::end_deleted(const std::string& key, const std::string& uid) {
   MemberProcess* const process = process_of(uid);
   if (process == nullptr || !process->alive()) return remove_later(key, uid);
   process->ask_to_stop();
-  around_.events.after(grace, [this, key, uid, process] {
-    if (!process->alive()) return;
-    if (lost_.contains(process->node())) return;
-    kill(*process, SIGKILL);
-  });
+  around_.events.after(grace, [this, process] { end_by_force(*process); });
+}
+
+void Nodes::end_by_force(MemberProcess& process) {
+  if (!lost_.contains(process.node())) return kill(process, SIGKILL);
+  kept_[process.node()].emplace_back([this, one = &process] { end_by_force(*one); });
 }
 
 void Nodes::remove_later(const std::string& key, const std::string& uid) {

@@ -37,6 +37,7 @@ class Nodes {
   void start(const std::string& key, const std::string& uid);
   void ended(const std::string& key, const std::string& uid, std::optional<int> code,
              std::optional<int> signal, const std::string& reason);
+  void end_by_force(MemberProcess& process);
   void end_deleted(const std::string& key, const std::string& uid);
   void report(const std::string& key, const std::string& uid, std::function<void(cluster::Pod&)> edit);
   void remove_later(const std::string& key, const std::string& uid);

@@ -55,7 +55,9 @@ struct Scenario {
   int nodes = 3, controllers = 1;
   std::vector<Fault> faults;  // by time
   Duration calm_after{};      // all is mended then
-  bool must_succeed = false;  // the policies allow no other end, whatever the faults are
+  bool must_succeed =
+      false;  // the policies allow no other end, whatever the faults are; or no member is at fault
+  bool harmless = false;  // nothing happens to a member: nobody starts again
 };
 
 }  // namespace paceline::simulation

@@ -25,7 +25,7 @@ World::World(std::uint64_t seed, bool prints)
       network_(events_, Dice(seed, 3)),
       exchange_(events_, Dice(seed, 4), network_, trace_),
       storage_(scenario_.keeps_checkpoints),
-      checks_(trace_, scenario_.training, api_, kKey),
+      checks_(trace_, scenario_.training, api_, scenario_.harmless),
       nodes_({events_, dice_, trace_, exchange_, storage_, checks_, scenario_.training}, network_, api_,
              scenario_.nodes,
              [this](MemberProcess& member, const std::string& leader) { return open(member, leader); }) {
@@ -58,8 +58,10 @@ Outcome World::run() {
   }
   if (!over())
     trace_.fail("the job ends", "it has not, ", format_duration(kPatience), " after the last fault");
-  return {
-      trace_.failure(), {trace_.lines().begin(), trace_.lines().end()}, events_.count(), events_.elapsed()};
+  return {.failure = trace_.failure(),
+          .trace = {trace_.lines().begin(), trace_.lines().end()},
+          .events = events_.count(),
+          .time = events_.elapsed()};
 }
 
 void World::on_change(const ApiServer::Change& change) {
