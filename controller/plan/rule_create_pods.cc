@@ -38,19 +38,14 @@ bool is_new(const Observed& observed, const Slot& slot) {
                               [&](const ReportedMember& member) { return member.pod == name; });
 }
 
-// One that is longer than any is of a clock that was ahead of ours: it counts as over.
-bool waits_for(const Observed& observed, const std::optional<WallTime>& not_before, Plan& plan) {
-  if (!not_before || *not_before <= observed.now) return false;
-  const Duration left = *not_before - observed.now;
-  if (left > observed.limits.longest_back_off) return false;
-  requeue(left, plan);
-  return true;
-}
-
 bool backs_off(const Observed& observed, const Slot& slot, Plan& plan) {
-  return std::ranges::any_of(observed.job.status.restarts.replacements, [&](const api::Replacement& each) {
-    return each.role == slot.role && each.index == slot.index && waits_for(observed, each.not_before, plan);
-  });
+  for (const api::Replacement& each : observed.job.status.restarts.replacements) {
+    if (each.role != slot.role || each.index != slot.index || !each.not_before) continue;
+    if (*each.not_before <= observed.now) continue;
+    requeue(*each.not_before - observed.now, plan);
+    return true;
+  }
+  return false;
 }
 
 // A pod with another token than the job's: while one is there, its node's kubelet may give that to others,
@@ -104,7 +99,8 @@ void create_auxiliary(const Observed& observed, const Observed& whole, Plan& pla
 
 void rule_create_pods(const Observed& observed, const Observed& whole, Plan& plan) {
   if (training_finished(observed)) return;
-  if (waits_for(observed, observed.job.status.restarts.not_before, plan)) return;
+  const auto& not_before = observed.job.status.restarts.not_before;
+  if (not_before && *not_before > observed.now) return requeue(*not_before - observed.now, plan);
   const std::vector<Slot> slots = desired_slots(observed.job);
   const std::vector<Slot> missing = missing_slots(observed, whole, slots, plan);
   plan.status.restarts.size = api::member_count(observed.job);

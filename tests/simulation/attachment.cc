@@ -106,10 +106,12 @@ v1::MemberMessage Attachment::hello() const {
   hello.set_pod(environment_.pod);
   hello.set_attempt(environment_.attempt);
   hello.set_incarnation(environment_.incarnation);
-  hello.set_held_generation(view_.generation());
-  hello.set_held_size(static_cast<std::uint32_t>(view_.members_size()));
+  hello.set_catches_up(true);
   for (int rank = 0; rank < view_.members_size(); ++rank) {
-    if (view_.members(rank).member_id() == member_id_) hello.set_held_rank(static_cast<std::uint32_t>(rank));
+    if (view_.members(rank).member_id() != member_id_) continue;
+    hello.set_held_generation(view_.generation());
+    hello.set_held_size(static_cast<std::uint32_t>(view_.members_size()));
+    hello.set_held_rank(static_cast<std::uint32_t>(rank));
   }
   return message;
 }
@@ -131,6 +133,9 @@ void Attachment::on_message(const v1::CoordinatorMessage& message) {
         contradicted_ |= members_of(message.view()) != members_of(view_);
       }
       break;
+    case v1::CoordinatorMessage::kCatchUp:
+      catch_up(message.catch_up().group());
+      break;
     case v1::CoordinatorMessage::kDrain:
       draining_ = std::max(draining_, message.drain().generation());
       break;
@@ -149,6 +154,19 @@ void Attachment::on_message(const v1::CoordinatorMessage& message) {
   if (leaving_) try_to_leave();
   pump();
   on_change_();
+}
+
+// The state itself goes with the next view's exchange: here it takes time, and may go wrong.
+void Attachment::catch_up(const v1::View& group) {
+  if (group.members_size() < 2 || group.members(0).member_id() != member_id_) return;
+  v1::MemberMessage message;
+  message.mutable_caught_up()->set_generation(group.generation());
+  if (dice_.chance(0.2)) message.mutable_caught_up()->set_error("a source is gone");
+  const auto wait = std::chrono::milliseconds(dice_.between(1, 3000));
+  process_.after(wait, [this, message = std::move(message)] {
+    reports_.add(message);
+    pump();
+  });
 }
 
 void Attachment::end(absl::Status status) {

@@ -60,6 +60,7 @@ class Attachment {
   void send_heartbeat(TimePoint now);
   v1::MemberMessage hello() const;
   void on_message(const v1::CoordinatorMessage& message);
+  void catch_up(const v1::View& group);
   void end(absl::Status status);
   void try_to_leave();
   void over(bool told);

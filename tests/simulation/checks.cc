@@ -5,7 +5,7 @@
 
 #include "base/rng.h"
 #include "controller/plan/plan.h"
-#include "controller/plan/restart.h"
+#include "controller/plan/restart_budget.h"
 #include "tests/simulation/member_process.h"
 
 namespace paceline::simulation {

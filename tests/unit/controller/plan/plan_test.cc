@@ -114,17 +114,6 @@ TEST(PlanTest, AStrangeCommandThatEndsBeforeItAttachesHasNotFinished) {
   EXPECT_EQ(plan(world).status.phase, api::Phase::kSucceeded);
 }
 
-TEST(RestartTest, ABackOffThatIsLongerThanAnyIsOfAClockThatWasAhead) {
-  Observed world = restartable(0, 1);
-  let_die(world, Role::kWorker, 0);
-  step(world);
-  advance(world);
-  world.job.status.restarts.not_before = world.now + world.limits.longest_back_off;
-  EXPECT_THAT(actions_of<CreatePod>(plan(world)), SizeIs(0));
-  world.job.status.restarts.not_before = world.now + world.limits.longest_back_off + 1s;
-  EXPECT_THAT(actions_of<CreatePod>(plan(world)), SizeIs(1));
-}
-
 TEST(RestartTest, TheBackOffDoublesAndHealsWithTime) {
   Observed world = restartable(0, 1);
   world.job.spec.run_policy.backoff_limit = 100;
