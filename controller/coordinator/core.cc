@@ -475,8 +475,10 @@ void CoordinatorCore::Impl::on(const Resize& in) {
   drop_surplus();
 }
 
-// The places that are in no view go: whoever is there still is told that the job is finished for it.
+// The places that are in no view go: whoever is there still is told that the job is finished for it. One with
+// others behind it that stay goes with those: evidence and reports know slots by their numbers.
 void CoordinatorCore::Impl::drop_surplus() {
+  bool missed = false;
   for (std::size_t i = members_; i-- > 0;) {
     Slot& slot = slots_[i];
     if (!slot.surplus || (slot.rank >= 0 && state_ != JobState::kForming && slot.attached())) continue;
@@ -484,10 +486,27 @@ void CoordinatorCore::Impl::drop_surplus() {
     std::erase_if(lost_, [&](const Lost& each) {
       return each.fault.role == slot.role && each.fault.index == slot.index;
     });
+    const auto is_about = [&](const diagnosis::PeerReport& r) {
+      return r.reporter == number(slot) || r.peer == number(slot);
+    };
+    std::erase_if(reports_, is_about);
+    // The others of the view may wait for one that is gone already.
+    missed |= slot.rank >= 0 && state_ != JobState::kForming && !slot.finished;
+    slot.rank = -1;
+    slot.stream = {};
+    slot.evidence.reset();
+    if (i + 1 < members_) continue;
     log(str_cat(slot.name(), " has no place any more"));
     slots_.erase(slots_.begin() + static_cast<std::ptrdiff_t>(i));
     --members_;
   }
+  if (!missed) return;
+  reports_.clear();
+  diverged_.clear();
+  state_ = JobState::kForming;
+  form_since_ = now_;
+  reason_ = "members that were to leave are gone; the next view is formed without them";
+  log(reason_);
 }
 
 void CoordinatorCore::Impl::on(const Stop& in) {
