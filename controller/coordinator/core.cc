@@ -234,8 +234,8 @@ void CoordinatorCore::Impl::on(const Received& in) {
 void CoordinatorCore::Impl::on_heartbeat(Slot& slot, const v1::Heartbeat& heartbeat) {
   // A member goes on in the view of an earlier coordinator: it may name that until we have one of our own.
   const bool forming = gathers_earlier_view();
-  const Generation newest{forming ? std::min<std::uint64_t>(slot.hello->held_generation(), kMostCount)
-                                  : generation_.value};
+  const std::uint64_t held = std::min<std::uint64_t>(slot.hello->held_generation(), kMostCount);
+  const Generation newest{slot.rank < 0 ? std::max(generation_.value, held) : generation_.value};
   const std::string error = heartbeat_error(heartbeat, newest);
   if (!error.empty()) return break_protocol(slot, error);
   slot.phase = from_wire(heartbeat.phase());

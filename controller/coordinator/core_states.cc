@@ -148,9 +148,10 @@ void CoordinatorCore::Impl::form(std::uint64_t generation, const std::vector<Slo
   effects_.report_changed = true;
 }
 
-// A member in no view, with its data open.
+// A member in no view, with its data open. One of an earlier view, which comes when this one has been formed
+// without it, is a newcomer, too, and its state counts.
 bool CoordinatorCore::Impl::waits_to_join(const Slot& slot) const {
-  return slot.attached() && slot.rank < 0 && !slot.viewed && !slot.surplus && slot.phase == Phase::kWaiting;
+  return slot.attached() && slot.rank < 0 && !slot.surplus && slot.phase == Phase::kWaiting;
 }
 
 // A joiner that is still at the state would be waited for by those who could train.
@@ -195,7 +196,8 @@ void CoordinatorCore::Impl::take_in_joiners() {
   const std::vector<Slot*> wanted = wanted_newcomers();
   bool waits = false;
   for (Slot* const slot : wanted) {
-    if (slot->catch_up == Slot::CatchUp::kNone && slot->hello->catches_up()) begin_catch_up(*slot);
+    const bool has_none = !slot->viewed && slot->catch_up == Slot::CatchUp::kNone;
+    if (has_none && slot->hello->catches_up()) begin_catch_up(*slot);
     waits |= slot->catch_up == Slot::CatchUp::kUnderWay;
   }
   if (!wanted.empty() && !waits) drain_for_next_view(str_cat(wanted.back()->name(), " joins"));
