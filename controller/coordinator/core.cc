@@ -172,6 +172,7 @@ void CoordinatorCore::Impl::attach_observer(Slot& slot, const Attached& in) {
 
 void CoordinatorCore::Impl::bind(Slot& slot, const Attached& in) {
   const bool again = slot.hello && slot.hello->member_id() == in.hello.member_id();
+  if (again) slot.gaps.add(now_ - slot.last_heard);
   if (!again) slot.vacate();
   slot.hello = in.hello;
   slot.incarnation = std::max<std::int64_t>(slot.incarnation, in.hello.incarnation());

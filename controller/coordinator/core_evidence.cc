@@ -84,8 +84,9 @@ Duration CoordinatorCore::Impl::patience_with(const Slot& slot) const {
   if (state_ == JobState::kForming || !slot.gaps.is_known()) return config_.most_silence;
   std::vector<Duration> largest;
   for (const Slot& other : members()) {
-    if (other.attached() && &other != &slot)
-      largest.push_back(std::max(other.gaps.largest(), now_ - other.last_heard));
+    // A stream that broke is a sign of the network, too, as long as nobody knows more.
+    const bool late = other.attached() || (other.evidence && other.evidence->lapsed);
+    if (late && &other != &slot) largest.push_back(std::max(other.gaps.largest(), now_ - other.last_heard));
   }
   if (largest.empty()) largest.push_back(slot.gaps.largest());
   return silence_limit(config_.heartbeat_timeout, config_.most_silence, std::move(largest));

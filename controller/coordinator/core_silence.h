@@ -29,8 +29,9 @@ class Gaps {
   std::size_t next_ = 0;
 };
 
-// `largest`: of every attached member but the one in question the largest gap, the present silence included;
-// where there is no other member, of that one itself without it.
+// `largest`: of every member but the one in question that is attached, or whose stream broke for a reason
+// that nobody knows, the largest gap, the present silence included; where there is no other member, of that
+// one itself without it.
 Duration silence_limit(Duration timeout, Duration most, std::vector<Duration> largest);
 
 }  // namespace paceline::coordinator
