@@ -79,7 +79,7 @@ class Reconciler {
   // such job, FAILED_PRECONDITION: the store wants it left as it is, and nothing else. CANCELLED: nothing can
   // be created for it any more (Cluster::create_pod()).
   absl::StatusOr<plan::Plan> reconcile_once(const std::string& key);
-  // What a worker does with a key that it was handed: a pass, and the key's return to the queue. In the
+  // A worker's part for a key that it was handed: a pass, and the key's return to the queue. In the
   // caller's thread, instead of start(), where a test hands out the keys.
   void work_on(const std::string& key);
 
