@@ -88,6 +88,14 @@ void Checks::on_source(const MemberProcess& member, const v1::View& view,
 }
 
 void Checks::on_aligned(const MemberProcess& member, const v1::View&) {
+  for (const auto& each : *members_) {
+    const bool holds = each->alive() && each->trains() && each->job_uid() == member.job_uid() &&
+                       each->attempt() == member.attempt() && !each->evicted() && is_reached_(each->node());
+    if (holds && each->step() > member.step() && !each->process().paused() &&
+        each->generation() < member.generation())
+      trace_.fail("nobody trains again what a member holds", member.name(), " begins at step ", member.step(),
+                  ", and ", each->name(), " holds ", each->step());
+  }
   check_weights(member, "as a view begins");
 }
 
@@ -147,6 +155,22 @@ void Checks::on_status(const reconcile::StoredJob& before, const reconcile::Stor
   const std::int64_t limit = after.job.spec.run_policy.backoff_limit;
   // One more that is charged for now may turn out to be its node's.
   if (charged > limit + 1) trace_.fail("budgets are kept", charged, " restarts, of ", limit);
+}
+
+void Checks::at_calm(TimePoint now, TimePoint calm) {
+  constexpr Duration kTakenIn = std::chrono::seconds(30), kTrains = std::chrono::seconds(1);
+  for (const auto& waiting : *members_) {
+    const auto since = waiting->waits_since();
+    if (!waiting->alive() || waiting->process().paused() || waiting->evicted() || !since ||
+        now - std::max(*since, calm) < kTakenIn)
+      continue;
+    for (const auto& other : *members_) {
+      const bool trains = other->alive() && other->stepped_at() && now - *other->stepped_at() < kTrains;
+      if (trains && other->job_uid() == waiting->job_uid() && other->attempt() == waiting->attempt())
+        trace_.fail("members that wait are taken in", waiting->name(), " waits, and ", other->name(),
+                    " trains without it");
+    }
+  }
 }
 
 void Checks::at_end(const std::vector<const MemberProcess*>& alive) {

@@ -3,6 +3,7 @@
 // These hold after every event, whatever happens. The first breach is the world's failure.
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -45,6 +46,10 @@ class Checks {
   // Statuses only go forward, budgets are kept, and success is training that is done. A pod is made when an
   // earlier one of its place is gone, ends, or is to go.
   void on_change(const ApiServer::Change& change);
+  // `is_reached`: whether a controller reaches that node, and it that one, since a while ago.
+  void know_reach(std::function<bool(int node)> is_reached) { is_reached_ = std::move(is_reached); }
+  // Members that wait while others train are taken in, as nothing disturbs any more since `calm`.
+  void at_calm(TimePoint now, TimePoint calm);
   // When it is over: nothing runs any more.
   void at_end(const std::vector<const MemberProcess*>& alive);
 
@@ -66,6 +71,7 @@ class Checks {
   const ApiServer& api_;
   const bool harmless_;
   const std::vector<std::unique_ptr<MemberProcess>>* members_ = nullptr;
+  std::function<bool(int)> is_reached_;
   std::vector<std::uint64_t> undisturbed_;
   std::int64_t least_ = 1 << 20, most_ = 0;
   std::set<std::string> pods_;  // by uid

@@ -65,6 +65,9 @@ void MemberProcess::go_on(Decision) {
 
 void MemberProcess::carry_out() {
   waits_for_view_ = false;
+  const bool waits =
+      machine_.decision().todo == Todo::kWaitForView || machine_.decision().todo == Todo::kReportFault;
+  waits_since_ = waits && !waits_since_ ? std::optional(clock_.now()) : waits ? waits_since_ : std::nullopt;
   member::Progress& progress = attachment_.progress();
   switch (machine_.decision().todo) {
     case Todo::kPrepare:
@@ -193,6 +196,7 @@ void MemberProcess::look_for_view() {
   if (rank_ < 0)
     return around_.trace.fail("a view has its member", name_, " is not in view ", view_.generation());
   attachment_.progress().set_generation(Generation{view_.generation()});
+  waits_since_.reset();
   go_on(machine_.viewed(rank_));
 }
 
@@ -350,6 +354,7 @@ void MemberProcess::applied(const std::vector<Part>& parts) {
   ++held_step_;
   to_be_late_ = agreed_.save;
   stepped_ = true;
+  stepped_at_ = clock_.now();
   ++steps_in_view_;
   around_.checks.on_applied(*this, view_);
   member::AppliedStep applied;

@@ -50,7 +50,10 @@ class MemberProcess {
   void ask_to_stop();  // SIGTERM
   void kill();         // SIGKILL, or its node's end
   void pause() { process_.pause(); }
-  void resume() { process_.resume(); }
+  void resume() {
+    process_.resume();
+    if (waits_since_) waits_since_ = clock_.now();  // it could do nothing before
+  }
   // In its own part of a step, once it has taken a few in a view: before, nobody knows how long one takes.
   void hang() { hangs_ = true; }
   void recover();                 // of that, where nobody waits for it
@@ -62,6 +65,9 @@ class MemberProcess {
   bool has_finished() const { return machine_.ending() == trainer::Ending::kFinished; }
   bool wrote_model() const { return !model_path_.empty(); }
   bool trains() const { return aligned_; }
+  // It has a place in no view that trains, and waits for one; since when.
+  std::optional<TimePoint> waits_since() const { return waits_since_; }
+  std::optional<TimePoint> stepped_at() const { return stepped_at_; }
   bool hangs() const { return hangs_; }
   bool evicted() const { return !attachment_.status().ok(); }
   const std::string& name() const { return name_; }
@@ -116,6 +122,7 @@ class MemberProcess {
   bool stop_requested_ = false, stop_expired_ = false, saving_ = false, hangs_ = false, hanging_ = false,
        fails_ = false;
   bool waits_for_view_ = false, aligned_ = false, stepped_ = false, to_be_late_ = false;
+  std::optional<TimePoint> waits_since_, stepped_at_;
   int steps_in_view_ = 0;
   std::uint64_t doing_ = 0;  // what was begun before counts no more
   v1::View view_;

@@ -1,5 +1,6 @@
 #include "tests/simulation/world.h"
 
+#include <algorithm>
 #include <csignal>
 #include <utility>
 
@@ -15,7 +16,8 @@ using std::chrono::seconds;
 
 namespace {
 constexpr char kKey[] = "default/sim";
-constexpr Duration kTidyUp = minutes(8);  // after the end of the job, for whatever is left
+constexpr Duration kLately = seconds(40);  // whoever was out of reach may have been given up
+constexpr Duration kTidyUp = minutes(8);   // after the end of the job, for whatever is left
 }  // namespace
 
 World::World(std::uint64_t seed, bool prints)
@@ -30,6 +32,7 @@ World::World(std::uint64_t seed, bool prints)
              scenario_.nodes,
              [this](MemberProcess& member, const std::string& leader) { return open(member, leader); }) {
   checks_.know_members(nodes_.members());
+  checks_.know_reach([this](Host node) { return events_.now() - unreached_[node] > kLately; });
   const api::TrainingJob& job = scenario_.job.job;
   const std::int64_t all = api::trainer_count(job);
   checks_.may_have(plan::is_elastic(job) ? std::min<std::int64_t>(all, plan::min_trainers(job)) : all, all);
@@ -103,7 +106,7 @@ void World::start_controller() {
 
 void World::mend() {
   trace_.add("all is mended");
-  calm_ = true;
+  calm_ = events_.now();
   network_.heal_all();
   for (Host node = 0; node < nodes_.count(); ++node) nodes_.return_node(node);
   for (MemberProcess* const each : nodes_.alive()) each->recover();
@@ -116,7 +119,17 @@ void World::mend() {
   });
 }
 
+bool World::is_reached(Host node) {
+  const auto reaches = [&](const auto& each) {
+    return each->alive() && network_.reaches(node, each->host()) && network_.reaches(each->host(), node);
+  };
+  return std::ranges::any_of(controllers_, reaches);
+}
+
 void World::look() {
+  for (Host node = 0; node < nodes_.count(); ++node) {
+    if (!is_reached(node)) unreached_[node] = events_.now();
+  }
   int controllers = 0;
   for (const auto& each : controllers_) controllers += each->alive() ? 1 : 0;
   // The Deployment of the controller starts another one.
@@ -142,6 +155,7 @@ void World::look() {
       events_.elapsed() - scenario_.calm_after > kTidyUp) {
     checks_.at_end({alive.begin(), alive.end()});
   }
+  if (calm_) checks_.at_calm(events_.now(), *calm_);
   events_.after(seconds(1), [this] { look(); });
 }
 

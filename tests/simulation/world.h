@@ -44,7 +44,8 @@ class World {
   void collect_garbage();
   void start_controller();
   void mend();
-  void look();  // every second
+  void look();                 // every second
+  bool is_reached(Host node);  // by a controller
   bool over() const { return over_ || trace_.failure().has_value(); }
 
   const Scenario scenario_;
@@ -59,7 +60,9 @@ class World {
   Nodes nodes_;
   std::vector<std::unique_ptr<ControllerProcess>> controllers_;  // all that ever were
   int replicas_ = 1;                                             // of the controller
-  bool calm_ = false, over_ = false;
+  std::map<Host, TimePoint> unreached_;                          // when it was last found so
+  std::optional<TimePoint> calm_;                                // since when nothing disturbs any more
+  bool over_ = false;
   std::optional<TimePoint> ended_;  // when the status said so
 };
 
