@@ -14,12 +14,16 @@ constexpr std::uint64_t kFixedSeeds = 80, kFreshSeeds = 80;
 
 // Seeds that found a bug, each with what it was.
 constexpr std::uint64_t kFound[] = {
-    102,   // a coordinator gave its first view the generation of one that its predecessor had formed
-    227,   // rank 0 died when the others had finished, and a view of minReplicas was waited for without end
-    580,   // the same, where a new coordinator hears of the others' end by their pods
-    1687,  // members finished in a view of which the status never told: their end was taken for a failure
-    1688,  // two controllers' views had one generation and a member in common: links could join the two
-    4848,  // a member finished, but its goodbye was lost: its end was taken for a failure
+    14,    // rank 0 died when the others had finished, and a view of minReplicas was waited for without end
+    405,   // the same, where a new coordinator hears of the others' end by their pods
+    827,   // the same, with the chief
+    1729,  // a deleted pod was gone when it was judged, and its exit as told was called permanent
+    1957,  // a member that came back behind the next view was never taken in
+    2356,  // a controller ended when it had deleted pods of a finished job, and before it had said so
+    4767,  // members finished in a view of which the status never told: their end was taken for a failure
+    6864,  // places of a resized ring went in its middle: the controller crashed, or the others waited
+           // without end
+    8635,  // a clock was set back, and a back-off lasted for half an hour
 };
 
 std::uint64_t run(std::uint64_t seed) {
