@@ -7,7 +7,7 @@ namespace paceline::coordinator {
 
 std::vector<int> choose_ring(std::vector<RingMember> there, int most) {
   const auto order = [](const RingMember& each) {
-    return std::tuple(!each.chief, !each.in_view, each.number);
+    return std::tuple(!each.chief, !each.in_view, !each.holds, each.number);
   };
   std::ranges::sort(there, {}, order);
   std::vector<int> chosen;

@@ -135,7 +135,10 @@ void CoordinatorCore::Impl::form(std::uint64_t generation, const std::vector<Slo
     for (const Slot* slot : chosen) send_view(*slot);
     for (const Slot* slot : left_out) send_view(*slot);
   }
-  for (Slot* slot : left_out) slot->viewed = false;
+  for (Slot* slot : left_out) {
+    slot->viewed = false;
+    slot->holds = true;
+  }
   if (leader() != nullptr && leader()->hello) leader_ = leader()->hello->member_id();
   progress_.new_view(!before.empty() && leader_ != before);
   state_ = JobState::kRunning;
@@ -188,6 +191,8 @@ std::vector<Slot*> CoordinatorCore::Impl::wanted_newcomers() {
 // view begins with a copy of it. Those whose places are to go leave.
 void CoordinatorCore::Impl::take_in_joiners() {
   if (!ring_ || state_ != JobState::kRunning || suspicious_since_ || !judges()) return;
+  const auto has_finished = [](const Slot& s) { return s.rank >= 0 && s.left && s.finished; };
+  if (std::ranges::any_of(members(), has_finished)) return;  // training is over: rank 0 may be saving yet
   for (const Slot& slot : members()) {
     if (slot.surplus && slot.rank >= 0) return drain_for_next_view(str_cat(slot.name(), " leaves"));
   }
@@ -221,6 +226,7 @@ void CoordinatorCore::Impl::begin_catch_up(Slot& newcomer) {
   }
   if (sources == 0) return;
   newcomer.catch_up = Slot::CatchUp::kUnderWay;
+  newcomer.holds = false;
   for (const StreamId stream : to) effects_.send.push_back({stream, message});
   log(str_cat(newcomer.name(), " gets the state from ", pluralize(sources, "member", "members"),
               " while they train"));
@@ -261,7 +267,8 @@ void CoordinatorCore::Impl::form_ring() {
   const bool all =
       std::ranges::all_of(members(), [&](const Slot& s) { return s.attached() || s.gone() || is_done(s); });
   const bool overdue = config_.elastic && now_ - form_since_ >= config_.start_timeout;
-  const bool enough = standby_ > 0 && attached_trainers() >= most_trainers();
+  // Those that stand by do not stand in for those that have trained, and may come yet.
+  const bool enough = standby_ > 0 && !config_.trained_before && attached_trainers() >= most_trainers();
   if (!begun && !all && !overdue && !enough) return;
   const int least = config_.min_trainers - static_cast<int>(std::ranges::count_if(members(), is_done));
   std::vector<Slot*> chosen = candidates(gathering, begun, false);
@@ -285,7 +292,7 @@ std::vector<Slot*> CoordinatorCore::Impl::candidates(Gathering gathering, bool b
     if (!slot.attached() || slot.surplus) continue;
     if (begun && !slot.viewed && !(all_newcomers ? is_ready(slot) : joins(slot))) continue;
     if (gathering == Gathering::kAdopts && slot.hello->held_generation() == 0) continue;
-    there.push_back({number(slot), slot.role == Role::kChief, slot.viewed});
+    there.push_back({number(slot), slot.role == Role::kChief, slot.viewed, slot.holds});
   }
   const int most = gathering == Gathering::kAdopts ? kMaxMembers : most_trainers();
   std::vector<Slot*> chosen;

@@ -51,7 +51,7 @@ void CatchUps::cancel() {
   if (receiver != nullptr) receiver->cancel();
 }
 
-CatchUps::Taken CatchUps::enter() {
+bool CatchUps::enter() {
   std::shared_ptr<catch_up::StateReceiver> receiver;
   Replica* newcomer = nullptr;
   {
@@ -59,17 +59,17 @@ CatchUps::Taken CatchUps::enter() {
     newcomer = std::exchange(state->newcomer, nullptr);
     receiver = state->receiver;
   }
-  if (receiver == nullptr) return Taken::kNone;
+  if (receiver == nullptr) return false;
   const auto learned = receiver->finish(Deadline::after(clock_.now(), kLoadLimit));
   state_.lock()->receiver.reset();
   if (!learned.ok()) {
     logger_.info(str_cat("has not caught up: ", learned.status().message()));
-    return Taken::kPart;
+    return true;
   }
   newcomer->set_learned(*learned);
   logger_.info(str_cat("caught up with step ", learned->step,
                        " while the others trained: ", receiver->bytes_received(), " bytes"));
-  return Taken::kAll;
+  return true;
 }
 
 void CatchUps::step_applied(Replica& replica, bool last) {

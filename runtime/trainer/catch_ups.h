@@ -5,7 +5,6 @@
 //
 // Threads: begin() and cancel() are called by any thread, the rest by the training thread.
 
-#include <cstdint>
 #include <memory>
 #include <vector>
 
@@ -36,10 +35,9 @@ class CatchUps {
   // A newcomer is told that nobody waits for the state any more.
   void cancel();
 
-  // Into a view: where this member was given the state, it waits for the last of it. kNone: its replica is as
-  // it was; kPart: the replica has parts of several states.
-  enum class Taken : std::uint8_t { kNone, kPart, kAll };
-  Taken enter();
+  // Into a view: where this member was given the state (true), it waits for the last of it. The replica says
+  // whether it has all of it.
+  bool enter();
   // Behind every step: newcomers may be given the replica's state, until take_back(). `last`: the view ends
   // with that step.
   void step_applied(Replica& replica, bool last);

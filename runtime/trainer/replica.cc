@@ -131,6 +131,7 @@ catch_up::StateView Replica::shared() {
 }
 
 catch_up::LearnedState Replica::learned() {
+  whole_ = false;
   catch_up::LearnedState state{weights_, {}, nullptr};
   for (const optimizer::StateVector& each : optimizer_->state()) state.optimizer.push_back(each.values);
   state.apply = [this](const catch_up::Update& update, std::size_t begin, std::span<const float> gradient) {
@@ -145,6 +146,7 @@ catch_up::LearnedState Replica::learned() {
 void Replica::set_learned(const catch_up::Learned& learned) {
   step_ = learned.step;
   optimizer_->set_steps(learned.optimizer_steps);
+  whole_ = true;
 }
 
 absl::StatusOr<std::uint64_t> Replica::hash() {
@@ -181,6 +183,7 @@ absl::Status Replica::align(collective::Communicator& communicator, int source, 
   const absl::Status left = leave_device();
   if (!left.ok()) return own_fault(left);
 
+  whole_ = communicator.rank() == source;
   std::array<std::int64_t, 2> counts = {step_, optimizer_->steps()};
   PL_RETURN_IF_ERROR(communicator.broadcast(counts.data(), counts.size(), DType::kI64, source, deadline()));
   std::vector<std::span<float>> vectors = {weights_};
@@ -193,6 +196,7 @@ absl::Status Replica::align(collective::Communicator& communicator, int source, 
   }
   step_ = counts[0];
   optimizer_->set_steps(counts[1]);
+  whole_ = true;
   return absl::OkStatus();
 }
 
@@ -206,6 +210,7 @@ absl::StatusOr<NamedState> Replica::snapshot() {
 absl::StatusOr<StatePosition> Replica::restore(const checkpoint::LoadedCheckpoint& loaded) {
   PL_ASSIGN_OR_RETURN(StatePosition position, format_.restore(loaded, {weights_, optimizer_state()}));
   on_device_ = false;
+  whole_ = true;
   step_ = position.step;
   if (optimizer_.has_value()) optimizer_->set_steps(position.optimizer_steps);
   return position;

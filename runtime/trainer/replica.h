@@ -84,6 +84,8 @@ class Replica {
   // meanwhile.
   catch_up::LearnedState learned();
   void set_learned(const catch_up::Learned& learned);
+  // Not while a state is being copied here, nor where that ended half-way.
+  bool is_whole() const { return whole_; }
 
   // Makes all members hold the state of rank `source`, where they differ; cheap where they don't. It goes in
   // pieces of at most kPieceFloats, each of which may take `limit`. A state that differs leaves the device.
@@ -124,6 +126,7 @@ class Replica {
   std::span<float> exchanged_;
   Step step_ = 0;
   catch_up::Update last_update_;
+  bool whole_ = true;
 
   std::unique_ptr<optimizer::DeviceState> device_;  // null: there is none
   std::shared_ptr<const void> pinned_;              // exchanged_, for device_

@@ -226,7 +226,6 @@ class Trainer {
   std::size_t queue_half_weights_ = 0;            // that the device's queue had before any program of a view
   int members_on_device_ = 0;                     // of the view, on this member's; 0: not known
   bool aligned_ = false;                          // the members have held one state
-  bool holds_part_ = false;                       // of a state that it was given, and no more
   std::optional<TimePoint> left_view_;            // the last step, or wait, of the view before; until a step
   bool stepped_ = false;
   bool lack_told_ = false;  // that it has no NCCL, where that is all that gradients lack

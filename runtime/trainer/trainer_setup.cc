@@ -170,7 +170,7 @@ absl::Status Trainer::connect() {
 // All members say what they hold.
 absl::Status Trainer::find_source() {
   std::vector<Held> ranks(static_cast<std::size_t>(communicator_->world_size()));
-  if (aligned_) {
+  if (aligned_ && replica_->is_whole()) {
     ranks[static_cast<std::size_t>(group_.rank)] = {replica_->step(), machine_.saved_step(),
                                                     machine_.evaluation_due() ? 1 : 0};
   }
@@ -221,7 +221,7 @@ absl::Status Trainer::resume() {
   if (source_.has_value() || (servers_ && aligned_) || group_.rank != 0) return absl::OkStatus();
   position_ = StatePosition::after(0);
   const auto nothing_found = [&]() -> absl::Status {
-    if (!holds_part_) return absl::OkStatus();
+    if (replica_->is_whole()) return absl::OkStatus();
     return absl::DataLossError("those that held the state are gone, and there is no checkpoint");
   };
   if (folder.empty()) return nothing_found();
@@ -369,9 +369,7 @@ absl::Status Trainer::share_state() {
 
 Decision Trainer::align() {
   settle_save();  // before the state may have to come to the host
-  const CatchUps::Taken taken = catch_ups_.enter();
-  if (taken != CatchUps::Taken::kNone) aligned_ = false;
-  holds_part_ |= taken == CatchUps::Taken::kPart;
+  if (catch_ups_.enter()) aligned_ = false;
   absl::Status status = connect();
   if (status.ok()) catch_ups_.leave(group_.generation);
   if (status.ok() && !servers_) status = find_source();
@@ -383,7 +381,6 @@ Decision Trainer::align() {
   if (!stepped_ && absl::IsResourceExhausted(status)) return gave_up(status, true);
   if (!status.ok()) return on_error(status);
   aligned_ = true;
-  holds_part_ = false;
 
   member::Progress& progress = parts_.membership.progress();
   if (!stepped_) {

@@ -81,6 +81,8 @@ Scenario::Scenario(std::uint64_t of) : seed(of) {
     if (dice.chance(0.5)) roles.worker->min_replicas = dice.between(1, workers);
     if (dice.chance(0.5)) roles.worker->max_replicas = dice.between(workers, 6);
   }
+  Dice spares(seed, 4);
+  if (workers > 0 && spares.chance(0.3)) roles.worker->standby = spares.between(1, 2);
   api::RunPolicy& run = made.spec.run_policy;
   run.backoff_limit = dice.chance(0.6) ? 1000 : dice.between(0, 6);
   run.clean_pod_policy = dice.chance(0.8) ? api::CleanPodPolicy::kRunning : api::CleanPodPolicy::kAll;

@@ -17,6 +17,11 @@ TEST(ChooseRing, PrefersThoseInTheViewToThoseThatWait) {
   EXPECT_EQ(choose_ring({{1}, {2}, {3, false, true}}, 2), (Numbers{1, 3}));
 }
 
+TEST(ChooseRing, PrefersThoseThatHoldAState) {
+  EXPECT_EQ(choose_ring({{1}, {2, false, false, true}, {3, false, true}}, 2), (Numbers{2, 3}));
+  EXPECT_EQ(choose_ring({{0, true}, {1}, {2, false, false, true}}, 2), (Numbers{0, 2}));
+}
+
 TEST(ChooseRing, GivesTheChiefItsPlaceAgain) {
   EXPECT_EQ(choose_ring({{0, true}, {1, false, true}, {3, false, true}}, 2), (Numbers{0, 1}));
 }
