@@ -150,9 +150,9 @@ void MemberProcess::wait_for_end(Duration idle) {
   process_.after(kLook, [this, idle] { wait_for_end(saving_ ? Duration::zero() : idle + kLook); });
 }
 
-void MemberProcess::recover() {
+void MemberProcess::recover(bool alone) {
   fails_ = false;
-  if (hanging_ && view_.members_size() > 1) return;  // it is found by the others' waiting
+  if (hanging_ && !alone && view_.members_size() > 1) return;
   hangs_ = false;
   process_.soon([this] {
     if (std::exchange(hanging_, false)) compute();

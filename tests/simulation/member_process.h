@@ -56,7 +56,8 @@ class MemberProcess {
   }
   // In its own part of a step, once it has taken a few in a view: before, nobody knows how long one takes.
   void hang() { hangs_ = true; }
-  void recover();                 // of that, where nobody waits for it
+  // It hangs no more, where it is alone: else it is found by the others' waiting.
+  void recover(bool alone);
   void fail() { fails_ = true; }  // an error of its own, in the next step
 
   Process& process() { return process_; }

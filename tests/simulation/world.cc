@@ -109,7 +109,8 @@ void World::mend() {
   calm_ = events_.now();
   network_.heal_all();
   for (Host node = 0; node < nodes_.count(); ++node) nodes_.return_node(node);
-  for (MemberProcess* const each : nodes_.alive()) each->recover();
+  const auto alive = nodes_.alive();
+  for (MemberProcess* const each : alive) each->recover(alive.size() == 1);
   for (const auto& each : controllers_) {
     each->resume();
     each->trouble() = {};
