@@ -113,10 +113,9 @@ void rule_avoidance(const Observed& observed, const Observed& whole, Plan& plan)
     if (placed || pod.deleting || pod.spec.avoid_host.empty()) continue;
     if (pod.spec.avoid_host == silent_host(whole)) continue;
     ++replacement_of(plan.status.restarts, pod.spec.role, pod.spec.index).count;
-    const std::string why =
+    // The pod goes as one of an earlier number, once that is written.
+    plan.status_reason =
         str_cat(pod.spec.avoid_host, " need not be avoided any more, and there is no room elsewhere");
-    plan.actions.push_back(DeletePod{pod.spec.ns, pod.spec.name, pod.uid, Duration::zero(), why});
-    plan.status_reason = why;
     requeue(Duration::zero(), plan);
   }
 }

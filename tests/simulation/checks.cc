@@ -168,7 +168,7 @@ void Checks::at_calm(TimePoint now, TimePoint calm) {
       const bool trains = other->alive() && other->stepped_at() && now - *other->stepped_at() < kTrains;
       return (trains || other->has_finished()) && other->job_uid() == waiting->job_uid() && other->attempt() == waiting->attempt();
     });
-    if (beside > 0 && beside < most_)
+    if (beside > 0 && beside < wanted_)
       trace_.fail("members that wait are taken in", waiting->name(), " waits, and ", beside,
                   " train without it");
   }

@@ -59,6 +59,7 @@ class Checks {
   void may_have(std::int64_t least, std::int64_t most) {
     least_ = std::min(least_, least);
     most_ = std::max(most_, most);
+    wanted_ = std::min(wanted_, most);
   }
 
  private:
@@ -73,7 +74,7 @@ class Checks {
   const std::vector<std::unique_ptr<MemberProcess>>* members_ = nullptr;
   std::function<bool(int)> is_reached_;
   std::vector<std::uint64_t> undisturbed_;
-  std::int64_t least_ = 1 << 20, most_ = 0;
+  std::int64_t least_ = 1 << 20, most_ = 0, wanted_ = 1 << 20;
   std::set<std::string> pods_;  // by uid
   // By coordinator, job and generation: its members.
   std::map<std::string, std::string> views_;
