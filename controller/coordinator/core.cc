@@ -256,6 +256,7 @@ void CoordinatorCore::Impl::on_heartbeat(Slot& slot, const v1::Heartbeat& heartb
 // REQUIRES: the heartbeat is of a member of the view, and of the view.
 void CoordinatorCore::Impl::count(Slot& slot, const v1::Heartbeat& heartbeat) {
   if (sane_step(heartbeat.step()) > slot.step) slot.stepped_at = now_;
+  slot.has_stepped |= heartbeat.steps() > 0;
   slot.step = sane_step(heartbeat.step());
   slot.telemetry.bytes_sent = heartbeat.bytes_sent();
   if (heartbeat.has_server()) slot.load.add(heartbeat.server(), now_);

@@ -207,7 +207,8 @@ Surroundings CoordinatorCore::Impl::surroundings() const {
   for (const PeerReport& r : reports_) reporters.insert(r.reporter);
   for (const Slot& slot : members()) {
     const bool trains = slot.trains() && slot.attached();
-    around.places.push_back({slot.role == Role::kServer, trains});
+    const bool fresh = ring_ && trains && !slot.has_stepped;
+    around.places.push_back({slot.role == Role::kServer, trains, fresh});
     // A heartbeat tells of steps before it.
     around.servers_work |= trains && suspicious_since_ && !reporters.contains(number(slot)) &&
                            slot.stepped_at > *suspicious_since_ + config_.grace;

@@ -35,6 +35,7 @@ struct Slot {
   std::string last_pod;            // of the member that held it before, whose end may still be told
   std::int64_t incarnation = 0;    // the lowest that may attach
   bool viewed = false;             // it was given a view, by this coordinator or an earlier one
+  bool has_stepped = false;        // it has told of a step that it applied
   bool holds = false;              // it has trained, stands by now, and has no newer state yet
   StreamId stream;                 // 0: none
   TimePoint last_heard{};

@@ -52,19 +52,20 @@ Suspect find_suspect(std::span<const PeerReport> reports, const Surroundings& ar
     Said& own = said[r.reporter];
     own.reports = true;
     const bool cut_off = around.servers_work || missed.contains(r.reporter);
-    if (serves(r.reporter) || (serves(r.peer) && cut_off)) ++own.explained;
+    const bool knows_less = place(around, r.reporter).fresh && !place(around, r.peer).fresh;
+    if (serves(r.reporter) || (serves(r.peer) && cut_off) || knows_less) ++own.explained;
   }
   const auto is_reached = [&](int server) { return around.servers_work || unreached[server] < trainers; };
-  using Rank = std::tuple<bool, int, bool, int>;  // the largest is the root cause
+  using Rank = std::tuple<bool, int, bool, bool, int>;  // the largest is the root cause
   Rank best{};
   int most_reached = 0;  // explained by a server that somebody reaches
   for (const auto& [slot, about] : said) {
     if (about.explained == 0) continue;
     const bool reached = serves(slot) && is_reached(slot);
     if (reached) most_reached = std::max(most_reached, about.explained);
-    best = std::max(best, Rank{!reached, about.explained, !about.reports, slot});
+    best = std::max(best, Rank{!reached, about.explained, place(around, slot).fresh, !about.reports, slot});
   }
-  const auto [suspected, explained, silent, slot] = best;
+  const auto [suspected, explained, fresh, silent, slot] = best;
   const bool sure = around.servers_work || (suspected && explained > most_reached);
   return {slot, said[slot].reporters, sure};
 }

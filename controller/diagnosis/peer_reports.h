@@ -14,8 +14,9 @@
 // The root cause is the member that explains the most reports: without it they would not be. A server that
 // somebody who trains still reaches, which is nobody's report between the two, comes after all others; of one
 // link that broke, and no other, it is hence the end that trains. Nobody can tell which of the two it was,
-// but one of those who train can be spared more often, and nothing of the weights is lost with it. Of a draw:
-// one that reports nobody itself, then the last.
+// but one of those who train can be spared more often, and nothing of the weights is lost with it. A fresh
+// member's word about one that is not is against itself, too, since the state is lost with the other. Of a
+// draw: a fresh one, then one that reports nobody itself, then the last.
 
 #include <span>
 #include <string>
@@ -34,6 +35,7 @@ struct Surroundings {
   struct Place {
     bool serves = false;
     bool trains = false;  // and is attached
+    bool fresh = false;   // it has just joined a ring, and applied no step yet
   };
   std::vector<Place> places;  // by slot; those beyond neither serve nor train
   // Somebody who reported nothing has applied steps since the reports came, which takes all servers.

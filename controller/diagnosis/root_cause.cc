@@ -37,6 +37,8 @@ RootCause by_reports(const Evidence* first_to_leave, std::span<const PeerReport>
   const bool named = suspect.reporters > 0;
   const auto is_about = [&](const PeerReport& r) { return (named ? r.peer : r.reporter) == suspect.slot; };
   std::string lost = "it lost its link to a server that others go on with";
+  if (!named && std::ranges::none_of(reports, [&](const PeerReport& r) { return serves(around, r.peer); }))
+    lost = "it lost its link to a member that has the state, before it had it";
   if (named) {
     lost = str_cat(pluralize(suspect.reporters, "peer", "peers"), " lost the link to it");
   } else if (serves(around, suspect.slot)) {

@@ -20,6 +20,16 @@ Surroundings job_of(int workers, int servers) {
   return around;
 }
 
+TEST(PeerReportsTest, AMemberThatHasJustJoinedIsSuspectedBeforeOneThatHoldsTheState) {
+  Surroundings around = job_of(3, 0);
+  around.places[0].fresh = true;
+  EXPECT_EQ(find_suspect(std::vector<PeerReport>{{0, 2}}, around).slot, 0);
+  EXPECT_EQ(find_suspect(std::vector<PeerReport>{{0, 2}, {2, 0}}, around).slot, 0);
+  EXPECT_EQ(find_suspect(std::vector<PeerReport>{{0, 2}, {1, 2}}, around).slot, 2) << "two say so";
+  around.places[2].fresh = true;
+  EXPECT_EQ(find_suspect(std::vector<PeerReport>{{0, 2}}, around).slot, 2) << "neither holds one";
+}
+
 TEST(PeerReportsTest, TheMemberThatExplainsMostReportsIsSuspected) {
   // With three workers, 0 to 2, the servers are 3 and 4.
   struct Case {
