@@ -357,9 +357,11 @@ void CoordinatorCore::Impl::leave_behind(Slot& slot, api::Fault verdict) {
   slot.vacate();
   slot.lost = true;
   slot.surplus = surplus;
-  reports_.clear();
-  diverged_.clear();
-  suspicious_since_.reset();
+  if (in_view) {  // else those in the view wait for a word about one of them
+    reports_.clear();
+    diverged_.clear();
+  }
+  if (reports_.empty()) suspicious_since_.reset();
   for (const Evidence& e : all_evidence())
     suspicious_since_ = std::min(suspicious_since_.value_or(e.since), e.since);
   if (in_view && state_ != JobState::kForming) {

@@ -41,7 +41,7 @@ LossDecision decide_ring(const RingRules& rules, const api::Fault& verdict, int 
   }
   if ((verdict.role == Role::kChief ? rules.chief_scope : rules.worker_scope) == api::RestartScope::kJob)
     return {kFailJob, str_cat(who, " is lost, and all members begin again (restartScope: Job)")};
-  if (!plan::may_restart(policy, verdict.cause))
+  if (!plan::may_restart(policy, verdict))
     return {kFailJob, str_cat(who, " is lost for good (restartPolicy: ", api::name(policy), ")")};
   return {kFormNextView, str_cat(who, " is lost; ", trainers_left, " go on until another one is there")};
 }

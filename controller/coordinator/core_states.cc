@@ -267,7 +267,7 @@ void CoordinatorCore::Impl::form_ring() {
   const bool all =
       std::ranges::all_of(members(), [&](const Slot& s) { return s.attached() || s.gone() || is_done(s); });
   const bool overdue = config_.elastic && now_ - form_since_ >= config_.start_timeout;
-  // Those that stand by do not stand in for those that have trained, and may come yet.
+  // Members that stand by do not stand in for those that have trained, and may come yet.
   const bool enough = standby_ > 0 && !config_.trained_before && attached_trainers() >= most_trainers();
   if (!begun && !all && !overdue && !enough) return;
   const int least = config_.min_trainers - static_cast<int>(std::ranges::count_if(members(), is_done));

@@ -66,7 +66,8 @@ Suspect find_suspect(std::span<const PeerReport> reports, const Surroundings& ar
     best = std::max(best, Rank{!reached, about.explained, place(around, slot).fresh, !about.reports, slot});
   }
   const auto [suspected, explained, fresh, silent, slot] = best;
-  const bool sure = around.servers_work || (suspected && explained > most_reached);
+  const bool by_own_word = fresh && said[slot].reporters == 0;
+  const bool sure = around.servers_work || (suspected && explained > most_reached && !by_own_word);
   return {slot, said[slot].reporters, sure};
 }
 

@@ -46,7 +46,8 @@ struct Suspect {
   int slot = 0;
   int reporters = 0;  // that name it
   // False: a server explains as much, but for somebody who still reaches it, or has not said yet that it does
-  // not. Two ends of a cut link notice within seconds of each other: their words are worth waiting for.
+  // not; or a fresh member is suspected by its own word alone. Two ends of a cut link notice within seconds
+  // of each other: their words are worth waiting for.
   bool sure = true;
 };
 

@@ -144,6 +144,12 @@ void begin_attempt(const Observed& observed, Role role, api::RestartCause cause,
 Failure::Failure(api::Fault of)
     : fault(std::move(of)), reason(diagnosis::reason_of(fault)), message(diagnosis::message_of(fault)) {}
 
+bool may_restart(api::RestartPolicy policy, const api::Fault& fault) {
+  if (fault.cause == api::RestartCause::kExited && fault.exit_code == 0)
+    return policy != api::RestartPolicy::kNever;
+  return may_restart(policy, fault.cause);
+}
+
 bool may_restart(api::RestartPolicy policy, api::RestartCause cause) {
   if (policy == api::RestartPolicy::kNever) return false;
   if (policy != api::RestartPolicy::kExitCode || !api::is_charged(cause)) return true;
@@ -244,7 +250,7 @@ Budget budget_of(const Observed& observed, Failure& failure, const Plan& plan) {
   const api::Fault& fault = failure.fault;
   const auto& replica = api::replica_spec(observed.job, fault.role);
   if (!replica || replica->restart_policy == api::RestartPolicy::kNever) return Budget::kNever;
-  if (!may_restart(replica->restart_policy, fault.cause)) {
+  if (!may_restart(replica->restart_policy, fault)) {
     failure.message += str_cat("; ", what_is_permanent(fault.cause), " (restartPolicy: ExitCode)");
     return Budget::kNever;
   }

@@ -21,6 +21,8 @@ struct Failure {
 // its own (no memory, a loss that is not finite, data that it can't read), a program that can't be started
 // and a pod's own deadline are permanent; 128 and more, signals, silence and disruptions are not.
 bool may_restart(api::RestartPolicy policy, api::RestartCause cause);
+// Likewise; a process that ended well, and yet is missed, may.
+bool may_restart(api::RestartPolicy policy, const api::Fault& fault);
 
 // By the lost member's restart policy, the budget and the job's size: true: the next attempt begins. False:
 // the job is to fail, and `failure` says why the member was not started again; unchanged where the policy is

@@ -59,6 +59,7 @@ void Checks::on_view_seen(const MemberProcess& member, const v1::View& view) {
                                                          "/", member.attempt(), " by ", member.coordinator()),
                                                  members);
   if (is_new) trace_.add(seen->first, ": ", members);
+  if (is_new) last_view_ = trace_.now();
   if (seen->second != members) {
     trace_.fail("one view for each generation", seen->first, " is {", members, "} for ", member.name(),
                 ", and {", seen->second, "} for another");
@@ -158,11 +159,11 @@ void Checks::on_status(const reconcile::StoredJob& before, const reconcile::Stor
 }
 
 void Checks::at_calm(TimePoint now, TimePoint calm) {
-  constexpr Duration kTakenIn = std::chrono::seconds(30), kTrains = std::chrono::seconds(1);
+  constexpr Duration kTakenIn = std::chrono::seconds(75), kTrains = std::chrono::seconds(1);
   for (const auto& waiting : *members_) {
     const auto since = waiting->waits_since();
     if (!waiting->alive() || waiting->process().paused() || waiting->evicted() || !since ||
-        now - std::max(*since, calm) < kTakenIn)
+        now - std::max({*since, calm, last_view_}) < kTakenIn)
       continue;
     const auto beside = std::ranges::count_if(*members_, [&](const auto& other) {
       const bool trains = other->alive() && other->stepped_at() && now - *other->stepped_at() < kTrains;

@@ -74,6 +74,7 @@ class Checks {
   const std::vector<std::unique_ptr<MemberProcess>>* members_ = nullptr;
   std::function<bool(int)> is_reached_;
   std::vector<std::uint64_t> undisturbed_;
+  TimePoint last_view_{};
   std::int64_t least_ = 1 << 20, most_ = 0, wanted_ = 1 << 20;
   std::set<std::string> pods_;  // by uid
   // By coordinator, job and generation: its members.

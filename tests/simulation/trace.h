@@ -36,6 +36,7 @@ class Trace {
     failure_ = str_cat(checker, ": ", parts...);
     add("FAILS ", *failure_);
   }
+  TimePoint now() const { return events_.now(); }
   const std::optional<std::string>& failure() const { return failure_; }
   const std::deque<std::string>& lines() const { return lines_; }
 

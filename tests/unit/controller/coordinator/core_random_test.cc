@@ -196,7 +196,8 @@ class World {
   // Reports come from the living only about those that really are bad, or rarely about anybody.
   void report(Member& by, Member& whom) {
     if (by.stream == 0 || by.frozen || (!whom.ever_bad && rng_.below(4) != 0)) return;
-    if (!whom.ever_bad) false_report_ = bad_ = true;
+    reported_ = true;
+    if (!whom.ever_bad) bad_ = true;
     v1::MemberMessage message;
     message.mutable_peer_fault()->set_generation(static_cast<std::uint64_t>(generation_));
     message.mutable_peer_fault()->set_peer_member_id(whom.id());
@@ -267,7 +268,7 @@ class World {
     if (verdict.kind == api::FaultKind::kMissing) return;
     for (const api::Victim& victim : verdict.victims)
       EXPECT_FALSE(victim.role == verdict.role && victim.index == verdict.index);
-    const bool reported_only = verdict.kind == api::FaultKind::kUnreachable && false_report_;
+    const bool reported_only = verdict.kind == api::FaultKind::kUnreachable && reported_;
     EXPECT_TRUE(reported_only || bad_pods_.contains(verdict.pod))
         << diagnosis::message_of(verdict) << ", in pod " << verdict.pod;
   }
@@ -281,7 +282,7 @@ class World {
   std::int64_t generation_ = 0;
   std::map<std::uint64_t, std::string> sent_;
   std::set<std::string> bad_pods_;  // of members that died, froze, failed, or broke the protocol
-  bool bad_ = false, false_report_ = false;
+  bool bad_ = false, reported_ = false;
   int views_ = 0, verdicts_ = 0, early_ticks_ = 0, hangs_ = 0;
 };
 
