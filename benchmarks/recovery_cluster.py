@@ -61,7 +61,7 @@ class Bench(RingCase):
         home, away = self.nodes()
         steady, moving = self.begin(name, home, CONTAINER, TRAINING)
         chief = f"{name}-chief-0-0"
-        self.wait_until("steps", lambda: self.status(name)["progress"]["step"] > 200)
+        self.wait_until("steps", lambda: self.status(name).get("progress", {}).get("step", 0) > 200)
         victim = chief if fault == CHIEF else moving
         survivors = {steady, chief, moving} - {victim}
         with contextlib.ExitStack() as healing:
