@@ -1,7 +1,7 @@
 // The leader (the chief, or worker 0) decides the job's success; the others then end by themselves within
-// Limits::finish_grace, or are made to. An evaluator's last look is waited for, as long as the coordinator
-// waits for it, and no longer than the grace. A failure after that costs a warning, not the job: the model
-// is there.
+// Limits::finish_grace, or go with what is left of a job that has succeeded. An evaluator's last look is
+// waited for, as long as the coordinator waits for it, and no longer than the grace. A failure after that
+// costs a warning, not the job: the model is there.
 
 #include <algorithm>
 
@@ -104,10 +104,7 @@ void rule_success(const Observed& observed, Plan& plan) {
                          find_pod(observed, leader.role, leader.index) == nullptr;
   const Duration left = observed.limits.finish_grace - since_finish(observed);
   if (left > Duration::zero()) return requeue(left, plan);
-  if (!running) return end();
-  if (observed.job.spec.run_policy.clean_pod_policy == api::CleanPodPolicy::kNone) return end();
-  delete_running_pods(observed, observed.limits.failure_grace, "training is over, but this pod did not end",
-                      plan);
+  end();
 }
 
 }  // namespace paceline::plan

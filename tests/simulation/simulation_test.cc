@@ -10,7 +10,7 @@
 namespace paceline::simulation {
 namespace {
 
-constexpr std::uint64_t kFixedSeeds = 80, kFreshSeeds = 80;
+constexpr std::uint64_t kFixedSeeds = 100, kFreshSeeds = 20;
 
 // Seeds that found a bug, each with what it was.
 constexpr std::uint64_t kFound[] = {
