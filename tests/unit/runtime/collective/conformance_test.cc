@@ -258,8 +258,8 @@ TEST_P(ConformanceOfSeveral, CloseWakesEveryWaiter) {
   EXPECT_LT(slowest, kLimit);
 }
 
-// A rank that the machine lets come later than its peers' deadline is rightly named as well: then the same
-// again with more time.
+// A rank that the machine lets come later than its peers' deadline is rightly named as well, and finds that a
+// peer has ended the group: then the same again with more time.
 TEST_P(ConformanceOfSeveral, DeadlineNamesTheRank) {
   const std::string missing = "rank " + std::to_string(world_size() - 1);
   bool named = false;
@@ -272,8 +272,10 @@ TEST_P(ConformanceOfSeveral, DeadlineNamesTheRank) {
       std::vector<float> data(8);
       const absl::Status status = world.rank(r).all_reduce(data.data(), data.size(), DType::kF32,
                                                            ReduceOp::kSum, world.deadline(wait));
-      EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded) << status;
-      if (std::string(status.message()).find(missing) != std::string::npos) naming_it.fetch_add(1);
+      const bool exceeded = absl::IsDeadlineExceeded(status);
+      EXPECT_TRUE(exceeded || absl::IsUnavailable(status)) << status;
+      if (exceeded && std::string(status.message()).find(missing) != std::string::npos)
+        naming_it.fetch_add(1);
     });
     named = naming_it.load() == world_size() - 1;
   }
