@@ -25,7 +25,7 @@ std::optional<std::int64_t> attempt_from_the_future(const Observed& observed);
 std::optional<Observed> present(const Observed& observed);
 
 // A pod that this place waits for may still run: one of an earlier attempt, or that had the place before.
-// What a lost node runs doesn't count: nobody can know, and its members are refused by the present
+// Pods of a lost node don't count: nobody can know, and its members are refused by the present
 // coordinator.
 bool lives(const cluster::Pod& pod);
 bool earlier_lives(const Observed& observed, Role role, int index);

@@ -156,6 +156,7 @@ Decision Trainer::stand_by() {
   const absl::Status left = replica_->leave_device();
   if (!left.ok()) return on_error(own_fault(left));
   catch_ups_.offer(replica_.get());
+  parts_.membership.progress().set_generation({});  // of no view: another coordinator knows it as a newcomer
   parts_.logger.info(str_cat("view ", view_.generation(), " has other members: this one stands by"));
   return machine_.left_out();
 }

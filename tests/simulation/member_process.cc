@@ -193,7 +193,10 @@ void MemberProcess::look_for_view() {
   for (int rank = 0; rank < view_.members_size(); ++rank) {
     if (view_.members(rank).member_id() == attachment_.member_id()) rank_ = rank;
   }
-  if (rank_ < 0) return go_on(machine_.left_out());
+  if (rank_ < 0) {
+    attachment_.progress().set_generation({});
+    return go_on(machine_.left_out());
+  }
   attachment_.progress().set_generation(Generation{view_.generation()});
   waits_since_.reset();
   go_on(machine_.viewed(rank_));

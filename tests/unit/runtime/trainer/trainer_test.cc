@@ -476,6 +476,9 @@ TEST(Trainer, AMemberThatIsLeftOutStandsBy) {
   job.drain_at(1, 10, job.view(2, {0, 1}));
   job.member(0).at_step(20, [&] {
     EXPECT_TRUE(job.member(2).membership->waits_again(2));
+    v1::Heartbeat beat;
+    job.member(2).membership->progress().collect(&beat);
+    EXPECT_EQ(beat.generation(), 0) << "it is in no view";
     job.member(0).membership->drain(Generation{2});
     for (const int rank : {0, 1, 2}) job.member(rank).membership->offer_view(job.view(3, {0, 1, 2}));
   });
