@@ -268,7 +268,8 @@ void CoordinatorCore::Impl::form_ring() {
       std::ranges::all_of(members(), [&](const Slot& s) { return s.attached() || s.gone() || is_done(s); });
   const bool overdue = config_.elastic && now_ - form_since_ >= config_.start_timeout;
   // Members that stand by do not stand in for those that have trained, and may come yet.
-  const bool enough = standby_ > 0 && !config_.trained_before && attached_trainers() >= most_trainers();
+  const bool trained = config_.trained_before || std::ranges::any_of(members(), &Slot::finished_before);
+  const bool enough = standby_ > 0 && !trained && attached_trainers() >= most_trainers();
   if (!begun && !all && !overdue && !enough) return;
   const int least = config_.min_trainers - static_cast<int>(std::ranges::count_if(members(), is_done));
   std::vector<Slot*> chosen = candidates(gathering, begun, false);
