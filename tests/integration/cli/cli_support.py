@@ -1,11 +1,13 @@
 """What the tests of the paceline program share: a job, a folder and a state folder for each test, looks at processes."""
 
+import array
 import contextlib
 import json
 import os
 import pathlib
 import select
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
@@ -81,6 +83,19 @@ def until(condition, seconds, what):
 def member_of(status, name):
     """The member "worker-1" of a run's status."""
     return next(m for m in status["members"] if f"{m['role']}-{m['index']}" == name)
+
+
+def tensors_of(path):
+    """All values of a safetensors file of F32 and I64 tensors, by name."""
+    data = pathlib.Path(path).read_bytes()
+    length = struct.unpack("<Q", data[:8])[0]
+    header = json.loads(data[8:8 + length])
+    header.pop("__metadata__", None)
+    tensors = {}
+    for name, entry in header.items():
+        begin, end = entry["data_offsets"]
+        tensors[name] = array.array({"F32": "f", "I64": "q"}[entry["dtype"]], data[8 + length + begin:8 + length + end])
+    return tensors
 
 
 class CliCase(unittest.TestCase):

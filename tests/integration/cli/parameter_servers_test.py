@@ -1,7 +1,6 @@
 """Parameter servers as users see them: `paceline run` with real servers, workers and an evaluator, in every mode, and what becomes of a run that loses
 one."""
 
-import array
 import contextlib
 import json
 import math
@@ -9,12 +8,11 @@ import os
 import pathlib
 import random
 import signal
-import struct
 import time
 
 import cli_support
 import unittest_report
-from cli_support import ENDLESS, ROOT, SANITIZED, SLOW, CliCase, member_of, until
+from cli_support import ENDLESS, ROOT, SANITIZED, SLOW, CliCase, member_of, tensors_of, until
 
 MODES = {
     "sync": "synchronization: Synchronous",
@@ -37,19 +35,6 @@ def job(strategy, steps=400, workers=2, servers=2, evaluator="", extra="", trans
                            momentum=0.5, batch=60, every=every)
 
 
-def weights_of(path):
-    """All values of a safetensors file of F32 and I64 tensors, by name."""
-    data = pathlib.Path(path).read_bytes()
-    length = struct.unpack("<Q", data[:8])[0]
-    header = json.loads(data[8:8 + length])
-    header.pop("__metadata__", None)
-    tensors = {}
-    for name, entry in header.items():
-        begin, end = entry["data_offsets"]
-        tensors[name] = array.array({"F32": "f", "I64": "q"}[entry["dtype"]], data[8 + length + begin:8 + length + end])
-    return tensors
-
-
 class ParameterServersTest(CliCase):
     def run_to_the_end(self, text, name="digits", *options):
         return self.events(self.write(text), "--name", name, *options)
@@ -58,7 +43,7 @@ class ParameterServersTest(CliCase):
         return member_of(status, f"{role}-{index}")["pid"]
 
     def difference(self, a, b):
-        a, b = weights_of(a), weights_of(b)
+        a, b = tensors_of(a), tensors_of(b)
         self.assertEqual(a.keys(), b.keys())
         worst = 0.0
         for name in a:
@@ -209,7 +194,7 @@ class ParameterServersTest(CliCase):
         stopped = self.status(run)
         newest = max((self.state / "runs" / run / "checkpoints").glob("step-*"))
         self.assertEqual(int(newest.name.split("-")[1]), stopped["step"], "what the chief said as it left")
-        return stopped, weights_of(newest / "state.safetensors")
+        return stopped, tensors_of(newest / "state.safetensors")
 
     def test_training_goes_on_without_a_lost_worker_in_the_modes_that_spare_one(self):
         for mode in ("async", "ssp", "backup"):
@@ -254,7 +239,7 @@ class ParameterServersTest(CliCase):
             return text
 
         def flat(last):
-            tensors = weights_of(last["model"])
+            tensors = tensors_of(last["model"])
             return [value for name in sorted(tensors) for value in tensors[name]]
 
         begin = flat(self.run_to_the_end(slow_job("synchronization: Synchronous", 1, rate="1e-30", servers=0), "begin")[-1])
