@@ -59,6 +59,7 @@ class StateReceiver {
   // From any thread: finish() ends with CANCELLED.
   void cancel();
 
+  Generation generation() const { return group_.generation; }
   std::uint64_t bytes_received() const { return shared_.lock()->bytes; }
 
  private:

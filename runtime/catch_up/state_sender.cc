@@ -140,6 +140,7 @@ void StateSender::run(const std::stop_token& stop) {
   if (status.ok()) status = send_all(stop);
   stream_.reset();
   if (!status.ok()) give_up(std::move(status));
+  shared_.lock()->free.clear();
 }
 
 absl::Status StateSender::connect() {

@@ -5,8 +5,8 @@
 // The training thread lends the state and the gradient behind every step, and takes them back before it
 // writes the next gradient. In between a thread of its own copies: of the gradient what the newcomer has
 // already, and so much more of the state as finds room; then it sends. What of the gradient is left then the
-// training thread copies itself, and a little of the state where there was no time for any. It waits for
-// nobody: a newcomer that does not keep up is given up, so that what waits to be sent is bounded.
+// training thread copies itself, and a little of the state where there was no time for any. It waits for one
+// copy at most: a newcomer that does not keep up is given up, so that what waits to be sent is bounded.
 
 #include <cstddef>
 #include <deque>

@@ -41,6 +41,13 @@ class GradientExchange {
   // Until the device has computed what was declared: this member's own time, and no wait for the others.
   virtual absl::Status wait_for_device() { return absl::OkStatus(); }
   virtual absl::Status finish(Deadline deadline) = 0;
+  // An exchange from device to device gives all members what rank `root` has in this vector of
+  // the device's, between two steps. REQUIRES: no work is under way on it. FAILED_PRECONDITION: it does not
+  // go so.
+  virtual absl::Status broadcast(float* /*vector*/, std::size_t /*count*/, int /*root*/,
+                                 Deadline /*deadline*/) {
+    return absl::FailedPreconditionError("gradients go by way of the hosts' memory");
+  }
   // `on_summed` hears within finish(), as more of the vector holds the sum: it does from element `from` on,
   // and in this step the exchange does not touch that any more. Not every exchange tells. To be set before
   // the first step; it may not call the exchange.

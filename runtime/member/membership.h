@@ -3,15 +3,14 @@
 // The member's side of Attach (docs/protocol.md, Control): attach, views, heartbeats from a thread of its
 // own, faults, leaving.
 //
-// Threads: the training thread owns it and calls wait_view() and leave(); report_peer_fault(), status(),
-// draining() may be called from any thread. The hooks run on the membership's thread, without locks
+// Threads: the training thread owns it and calls wait_view() and leave(); the reports, status(),
+// is_to_save(), newest_view() and draining() may be called from any thread. The hooks run on the membership's thread, without locks
 // held. When the coordinator goes away, training goes on: the membership re-attaches with back-off and jitter
 // for `reattach_limit`, and only then ends. What it meets meanwhile, and before it is welcomed, it logs
 // (trouble.h). Ends, as status() tells; whichever is first stays:
 //   ABORTED            evicted; the message is the coordinator's reason
-//   DATA_LOSS          evicted because the members' weights differ, or went with a server: what this one
-//   holds
-//                      must not be saved
+//   DATA_LOSS          evicted, and what this one holds must not be saved: others have it and go on, the
+//                      members' weights differ, or a part went with a server
 //   CANCELLED          evicted because the job is finished: exit code 0
 //   UNAVAILABLE        the coordinator is gone for longer than the limit
 // wait_view() and leave() return it too.
@@ -83,7 +82,7 @@ class Membership {
   virtual void report_peer_fault(Generation generation, Step step, std::string_view peer_member_id,
                                  std::string_view reason) = 0;
   virtual void report_checkpoint(v1::CheckpointResult result) = 0;
-  // A newcomer's word on a CatchUp of this generation; empty: it holds the state.
+  // From any thread: a newcomer's word on a CatchUp of this generation; empty: it holds the state.
   virtual void report_caught_up(Generation generation, std::string_view error) = 0;
 
   // OK while the membership lasts.

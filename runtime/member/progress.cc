@@ -97,7 +97,20 @@ Progress::Moment Progress::look() {
 }
 
 void Progress::set_generation(Generation generation) {
-  write([&](Values& v) { v[kGeneration] = generation.value; });
+  write([&](Values& v) {
+    v[kGeneration] = generation.value;
+    v[kBeginStep] = 0;
+    v[kHashStep] = 0;  // of another view's sums
+  });
+}
+
+void Progress::set_view_begin(const ViewBegin& begin) {
+  write([&](Values& v) {
+    v[kBeginView] = word(begin.view.count());
+    v[kBeginState] = word(begin.state.count());
+    v[kBeginFirst] = word(begin.first_step.count());
+    v[kBeginStep] = word(begin.step);
+  });
 }
 
 void Progress::set_phase(v1::MemberPhase phase) {
@@ -212,6 +225,13 @@ void Progress::set_values(const Moment& moment, v1::Heartbeat* out) {
   out->set_weights_hash(now[kHash]);
   out->set_weights_hash_step(number(now[kHashStep]));
   out->set_bytes_sent(now[kSent]);
+  if (now[kBeginStep] > 0) {
+    v1::ViewBegin& begin = *out->mutable_view_begin();
+    begin.set_view_ns(number(now[kBeginView]));
+    begin.set_state_ns(number(now[kBeginState]));
+    begin.set_step_ns(number(now[kBeginFirst]));
+    begin.set_step(number(now[kBeginStep]));
+  }
   const v1::StepPart part = to_wire(moment.part.part);
   out->set_part(part);
   out->set_part_ns(part == v1::PART_NONE ? 0 : moment.in_part.count());

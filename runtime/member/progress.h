@@ -46,6 +46,12 @@ struct Evaluation {
   std::optional<double> auc = std::nullopt;
 };
 
+// From the view before to the first step in the present one.
+struct ViewBegin {
+  Duration view{}, state{}, first_step{};  // v1::ViewBegin
+  Step step = 0;
+};
+
 class Progress {
  public:
   static constexpr std::size_t kRingSteps = 4096;
@@ -63,6 +69,7 @@ class Progress {
   // --- training thread ---
   void set_generation(Generation generation);
   void set_phase(v1::MemberPhase phase);
+  void set_view_begin(const ViewBegin& begin);  // until the generation changes
   void set_plan(std::int64_t total_steps, std::int64_t train_samples, std::uint64_t parameter_count);
   void set_resumed(Step step, std::int64_t samples);  // where training begins
   void step_applied(const AppliedStep& step);
@@ -107,6 +114,10 @@ class Progress {
     kHash,
     kHashStep,
     kSent,
+    kBeginView,
+    kBeginState,
+    kBeginFirst,
+    kBeginStep,
     kSteps,
     kInput,
     kCompute,

@@ -86,6 +86,10 @@ class NcclExchange final : public exchange::GradientExchange {
     return status;
   }
 
+  absl::Status broadcast(float* vector, std::size_t count, int root, Deadline deadline) override {
+    return ended(communicator_->broadcast(vector, count, DType::kF32, root, deadline));
+  }
+
   exchange::ExchangeTimes last_times() const override { return times_; }
 
   void close(absl::Status reason) override { communicator_->close(std::move(reason)); }

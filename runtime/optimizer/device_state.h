@@ -37,6 +37,12 @@ class DeviceState {
   // Another of the same device: for copies that go beside that work.
   virtual absl::StatusOr<std::unique_ptr<tensor::Queue>> open_queue() = 0;
 
+  // Weights and the optimizer's vectors, in the order of HostVectors: for another member's state to be
+  // written there. When it is there, taken() says after how many steps that is. REQUIRES: no work is under
+  // way.
+  virtual std::vector<float*> state_vectors() = 0;
+  virtual void taken(std::int64_t steps) = 0;
+
   // As after `steps` steps. Waits until all of it is there.
   virtual absl::Status upload(const HostVectors& from, std::int64_t steps) = 0;
   // Gives the host what the steps so far have made, while later work goes on: the next step waits for it, on

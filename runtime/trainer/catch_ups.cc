@@ -34,14 +34,17 @@ void CatchUps::receive(collective::Group group) {
     membership_.report_caught_up(generation, std::string(status.message()));
   };
   std::shared_ptr<catch_up::StateReceiver> before;
+  bool ready = false;
   {
     auto state = state_.lock();
-    if (state->newcomer != nullptr) before = std::move(state->receiver);
+    if (state->receiver != nullptr && state->receiver->generation() == generation) return;  // told again
+    ready = state->newcomer != nullptr;
+    if (ready) before = std::move(state->receiver);
   }
+  if (!ready) return on_news(absl::FailedPreconditionError("it is not ready for the state"));
   before.reset();  // it writes no more to where the next one does
   auto state = state_.lock();
-  if (state->newcomer == nullptr)
-    return on_news(absl::FailedPreconditionError("it is not ready for the state"));
+  if (state->newcomer == nullptr) return;  // it has entered a view meanwhile
   state->receiver = std::make_shared<catch_up::StateReceiver>(fabric_, clock_, std::move(group),
                                                               state->newcomer->learned(), on_news);
 }
@@ -51,25 +54,40 @@ void CatchUps::cancel() {
   if (receiver != nullptr) receiver->cancel();
 }
 
-bool CatchUps::enter() {
+std::optional<bool> CatchUps::enter(Generation view) {
   std::shared_ptr<catch_up::StateReceiver> receiver;
   Replica* newcomer = nullptr;
   {
     auto state = state_.lock();
     newcomer = std::exchange(state->newcomer, nullptr);
     receiver = state->receiver;
+    if (receiver != nullptr) state->entering = view;
   }
-  if (receiver == nullptr) return false;
+  if (receiver == nullptr) return std::nullopt;
+  close_earlier(membership_.newest_view());  // it may have come before
   const auto learned = receiver->finish(Deadline::after(clock_.now(), kLoadLimit));
-  state_.lock()->receiver.reset();
+  {
+    auto state = state_.lock();
+    state->entering.reset();
+    state->receiver.reset();
+  }
   if (!learned.ok()) {
     logger_.info(str_cat("has not caught up: ", learned.status().message()));
-    return true;
+    return false;
   }
   newcomer->set_learned(*learned);
   logger_.info(str_cat("caught up with step ", learned->step,
                        " while the others trained: ", receiver->bytes_received(), " bytes"));
   return true;
+}
+
+void CatchUps::close_earlier(Generation newest) {
+  std::shared_ptr<catch_up::StateReceiver> receiver;
+  {
+    auto state = state_.lock();
+    if (state->entering && *state->entering < newest) receiver = state->receiver;
+  }
+  if (receiver != nullptr) receiver->cancel();
 }
 
 void CatchUps::step_applied(Replica& replica, bool last) {
@@ -103,6 +121,10 @@ void CatchUps::leave(Generation before) {
                                            [&](const Sending& each) { return each.generation >= before; });
   std::move(first, state->sending.end(), std::back_inserter(gone));
   state->sending.erase(first, state->sending.end());
+  for (const Sending& each : gone) {
+    if (const absl::Status status = each.sender->status(); !status.ok())
+      logger_.info(str_cat("a newcomer was not given the state: ", status.message()));
+  }
 }
 
 }  // namespace paceline::trainer

@@ -3,9 +3,10 @@
 // A member and the newcomers of its ring: it gives them its part of the state while it trains, and
 // was one itself before its first view (runtime/catch_up).
 //
-// Threads: begin() and cancel() are called by any thread, the rest by the training thread.
+// Threads: begin(), cancel() and close_earlier() are called by any thread, the rest by the training thread.
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -35,9 +36,11 @@ class CatchUps {
   // A newcomer is told that nobody waits for the state any more.
   void cancel();
 
-  // Into a view: where this member was given the state (true), it waits for the last of it. The replica says
-  // whether it has all of it.
-  bool enter();
+  // Into this view: where this member was given the state, it waits for the last of it, until it has all of
+  // it (true), or that can't be had any more (false), as when there is a newer view.
+  std::optional<bool> enter(Generation view);
+  // From any thread: of views before this one nothing is waited for any more.
+  void close_earlier(Generation newest);
   // Behind every step: newcomers may be given the replica's state, until take_back(). `last`: the view ends
   // with that step.
   void step_applied(Replica& replica, bool last);
@@ -55,6 +58,7 @@ class CatchUps {
     Replica* newcomer = nullptr;
     std::shared_ptr<catch_up::StateReceiver> receiver;  // null: there is none
     std::vector<Sending> sending;
+    std::optional<Generation> entering;  // finish() is waited for
   };
   void receive(collective::Group group);
 

@@ -157,10 +157,8 @@ absl::StatusOr<std::uint64_t> Replica::hash() {
 
 // Members are equal exactly when the least of each value and the least of its complement belong together. The
 // optimizer's state follows from the steps that are in it.
-absl::Status Replica::align(collective::Communicator& communicator, int source, const Clock& clock,
-                            Duration limit) {
-  if (communicator.world_size() == 1) return absl::OkStatus();
-  const auto deadline = [&] { return Deadline::after(clock.now(), limit); };
+absl::StatusOr<bool> Replica::agrees(collective::Communicator& communicator, Deadline deadline) {
+  if (communicator.world_size() == 1) return true;
   const absl::StatusOr<std::uint64_t> own_hash = hash();
   if (!own_hash.ok()) return own_fault(own_hash.status());
   constexpr std::size_t kValues = 3;
@@ -171,31 +169,44 @@ absl::Status Replica::align(collective::Communicator& communicator, int source, 
     least[i] = own[i];
     least[kValues + i] = ~own[i];
   }
-  PL_RETURN_IF_ERROR(communicator.all_reduce(least.data(), least.size(), DType::kI64,
-                                             collective::ReduceOp::kMin, deadline()));
+  PL_RETURN_IF_ERROR(
+      communicator.all_reduce(least.data(), least.size(), DType::kI64, collective::ReduceOp::kMin, deadline));
   const auto equal = [&](std::size_t i) { return least[i] == ~least[kValues + i]; };
   if (!equal(1)) {
     return absl::FailedPreconditionError(
         str_cat("the members' models differ: this one has ", layout_.elements, " parameters, others from ",
                 least[1], " to ", ~least[kValues + 1], "; run the same program on all"));
   }
-  if (equal(0) && equal(2)) return absl::OkStatus();
-  const absl::Status left = leave_device();
-  if (!left.ok()) return own_fault(left);
+  return equal(0) && equal(2);
+}
 
+absl::Status Replica::spread(collective::Communicator& communicator, exchange::GradientExchange* devices,
+                             int source, const Clock& clock, Duration limit) {
+  PL_CHECK(on_device_ == (devices != nullptr), "the state is where it is to be spread");
+  const auto deadline = [&] { return Deadline::after(clock.now(), limit); };
   whole_ = communicator.rank() == source;
-  std::array<std::int64_t, 2> counts = {step_, optimizer_->steps()};
+  std::array<std::int64_t, 2> counts = {step_, on_device_ ? device_->steps() : optimizer_->steps()};
   PL_RETURN_IF_ERROR(communicator.broadcast(counts.data(), counts.size(), DType::kI64, source, deadline()));
-  std::vector<std::span<float>> vectors = {weights_};
-  for (const optimizer::StateVector& state : optimizer_->state()) vectors.push_back(state.values);
-  for (std::span<float> rest : vectors) {
-    for (; !rest.empty(); rest = rest.subspan(std::min(rest.size(), kPieceFloats))) {
-      const std::size_t piece = std::min(rest.size(), kPieceFloats);
-      PL_RETURN_IF_ERROR(communicator.broadcast(rest.data(), piece, DType::kF32, source, deadline()));
+  std::vector<float*> vectors = {weights_.data()};
+  for (const optimizer::StateVector& state : optimizer_->state()) vectors.push_back(state.values.data());
+  if (on_device_) vectors = device_->state_vectors();
+  for (float* const vector : vectors) {
+    for (std::size_t at = 0; at < layout_.elements; at += kPieceFloats) {
+      const std::size_t piece = std::min(layout_.elements - at, kPieceFloats);
+      PL_RETURN_IF_ERROR(on_device_
+                             ? devices->broadcast(vector + at, piece, source, deadline())
+                             : communicator.broadcast(vector + at, piece, DType::kF32, source, deadline()));
     }
   }
-  step_ = counts[0];
-  optimizer_->set_steps(counts[1]);
+  if (!whole_) {
+    step_ = counts[0];
+    if (on_device_) {
+      device_->taken(counts[1]);
+      host_is_old_ = true;
+    } else {
+      optimizer_->set_steps(counts[1]);
+    }
+  }
   whole_ = true;
   return absl::OkStatus();
 }

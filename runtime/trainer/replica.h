@@ -25,6 +25,7 @@
 #include "runtime/catch_up/state_sender.h"
 #include "runtime/checkpoint/checkpoint_store.h"
 #include "runtime/collective/communicator.h"
+#include "runtime/exchange/gradient_exchange.h"
 #include "runtime/optimizer/device_state.h"
 #include "runtime/optimizer/optimizer.h"
 #include "runtime/tensor/program.h"
@@ -87,11 +88,14 @@ class Replica {
   // Not while a state is being copied here, nor where that ended half-way.
   bool is_whole() const { return whole_; }
 
-  // Makes all members hold the state of rank `source`, where they differ; cheap where they don't. It goes in
-  // pieces of at most kPieceFloats, each of which may take `limit`. A state that differs leaves the device.
-  // The communicator's errors, the device's as INTERNAL; FAILED_PRECONDITION: the models have different
-  // numbers of parameters.
-  absl::Status align(collective::Communicator& communicator, int source, const Clock& clock, Duration limit);
+  // Whether all members hold the same state. The communicator's errors, the device's as INTERNAL;
+  // FAILED_PRECONDITION: the models have different numbers of parameters.
+  absl::StatusOr<bool> agrees(collective::Communicator& communicator, Deadline deadline);
+  // Makes all members hold the state of rank `source`, in pieces of at most kPieceFloats, each of which may
+  // take `limit`: from device to device by `devices`, or by the hosts where that is null. The same errors.
+  // REQUIRES: agrees() said no; the state is on the device, or the host's, by `devices`.
+  absl::Status spread(collective::Communicator& communicator, exchange::GradientExchange* devices, int source,
+                      const Clock& clock, Duration limit);
   static constexpr std::size_t kPieceFloats = std::size_t{4} << 20;
 
   const StateFormat& format() const { return format_; }

@@ -35,6 +35,7 @@ Decision StepMachine::viewed(int rank) {
 }
 
 Decision StepMachine::left_out() {
+  rank_ = -1;
   return decide(Todo::kWaitForView, "others have the places");
 }
 
@@ -169,7 +170,7 @@ Decision StepMachine::ended(bool finished, bool saves) {
 
 Decision StepMachine::ended_in_vain() {
   ending_ = Ending::kEnded;
-  return decide(Todo::kLeave, "the membership ended: the weights differ between members, or are lost");
+  return decide(Todo::kLeave, "the membership ended: what this member holds is not wanted");
 }
 
 Decision StepMachine::stopped() {

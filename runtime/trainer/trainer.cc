@@ -128,6 +128,7 @@ void Trainer::close_links(const absl::Status& reason) {
 void Trainer::close_earlier(Generation newest) {
   parts_.fabric.cancel_connects(Generation{newest.value - 1});
   const Links links = *links_.lock();
+  catch_ups_.close_earlier(newest);
   if (links.close != nullptr && links.generation < newest)
     links.close(absl::AbortedError(str_cat("view ", newest.value, " has taken this one's place")));
 }
@@ -180,6 +181,8 @@ void Trainer::report_step(const StepResult& result) {
   } else if (left_view_.has_value()) {
     parts_.logger.info(str_cat("step ", step, " is the first of view ", group_.generation.value, ", ",
                                format_duration(now() - *left_view_), " after the view before it ended"));
+    parts_.membership.progress().set_view_begin(
+        {viewed_at_ - *left_view_, aligned_at_ - viewed_at_, now() - aligned_at_, step});
   }
   left_view_.reset();
   member::AppliedStep applied;
@@ -296,7 +299,7 @@ Decision Trainer::write_model() {
 }
 
 Decision Trainer::report_fault() {
-  left_view_ = now();
+  if (!left_view_) left_view_ = now();
   session_.reset();
   catch_ups_.leave(Generation{group_.generation.value + 1});
   parts_.membership.progress().set_phase(v1::WAITING);

@@ -110,14 +110,21 @@ class Trainer {
   // Rank 0, while it reads what the members begin with, and when it has.
   absl::Status report_loading(bool still);
   absl::Status wait_for_load();  // the others, with all-reduce: until it has
-  absl::Status share_state();    // ... and then all have the same
+  // ... and then all have the same, where they train it: by what gradients go from device to device, null:
+  // by the hosts.
+  absl::StatusOr<std::shared_ptr<exchange::GradientExchange>> share_state();
   checkpoint::CheckpointStore checkpoints();
-  absl::Status open_session();
+  absl::Status open_ring_session();
   absl::Status compile_for(std::span<const std::int64_t> rows);
   absl::Status compile_passes(std::span<const std::int64_t> rows, std::int64_t most, Holding held);
   absl::Status compile_evaluation(Holding held);
-  // Why not all members' devices can exchange gradients by themselves; empty: they can.
-  absl::StatusOr<std::string> place_state();
+  // Why not all members' states are trained on their devices, and why these can't exchange gradients by
+  // themselves; empty: they can.
+  struct Placing {
+    std::string why_on_hosts, why_by_hosts;
+  };
+  absl::StatusOr<Placing> survey_devices();
+  absl::Status place_state(const Placing& placing);
   absl::StatusOr<std::shared_ptr<exchange::GradientExchange>> open_device_exchange(
       const std::string& why_not);
   absl::StatusOr<exchange::DeviceExchange> try_device_exchange(optimizer::DeviceState& device,
@@ -227,6 +234,7 @@ class Trainer {
   int members_on_device_ = 0;                     // of the view, on this member's; 0: not known
   bool aligned_ = false;                          // the members have held one state
   std::optional<TimePoint> left_view_;            // the last step, or wait, of the view before; until a step
+  TimePoint viewed_at_{}, aligned_at_{};          // of the present view
   bool stepped_ = false;
   bool lack_told_ = false;  // that it has no NCCL, where that is all that gradients lack
   TimePoint started_{}, training_since_{};

@@ -28,7 +28,7 @@ absl::Status check_queue(tensor::Queue& queue) {
 
 // The state is trained on the members' devices where all of them have memory of their own: the gradient's
 // norm is a sum, and those of hosts and devices differ in their last bits.
-absl::StatusOr<std::string> Trainer::place_state() {
+absl::StatusOr<Trainer::Placing> Trainer::survey_devices() {
   std::vector<MemberDevice> ranks(static_cast<std::size_t>(communicator_->world_size()));
   ranks[static_cast<std::size_t>(group_.rank)] =
       member_device(workload_.make_state != nullptr, workload_.open_exchange != nullptr, workload_.device_id);
@@ -36,9 +36,12 @@ absl::StatusOr<std::string> Trainer::place_state() {
     PL_RETURN_IF_ERROR(communicator_->all_gather(ranks.data(), ranks.size() * kMemberDeviceWords, DType::kI64,
                                                  Deadline::after(now(), kLoadLimit)));
   }
-  const std::string why_on_hosts = why_state_on_hosts(ranks);
   members_on_device_ = members_on_device(ranks, group_.rank);
-  if (why_on_hosts.empty()) {
+  return Placing{why_state_on_hosts(ranks), why_by_hosts(ranks, group_.rank, workload_.why_no_exchange)};
+}
+
+absl::Status Trainer::place_state(const Placing& placing) {
+  if (placing.why_on_hosts.empty()) {
     PL_RETURN_IF_ERROR(place_on_device());
   } else if (const absl::Status left = replica_->leave_device(); !left.ok()) {
     return own_fault(left);
@@ -47,14 +50,14 @@ absl::StatusOr<std::string> Trainer::place_state() {
     if (workload_.make_state != nullptr) {
       parts_.logger.info(
           str_cat("gradients go by way of the hosts' memory, and the optimizer's steps are the hosts': ",
-                  why_on_hosts));
+                  placing.why_on_hosts));
     }
   }
   if (evaluator_ != nullptr) {
     const absl::Status bound = replica_->bind(evaluator_->program(), Purpose::kEvaluation);
     if (!bound.ok()) return own_fault(bound);
   }
-  return why_by_hosts(ranks, group_.rank, workload_.why_no_exchange);
+  return absl::OkStatus();
 }
 
 absl::Status Trainer::place_on_device() {

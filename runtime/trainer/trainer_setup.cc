@@ -126,13 +126,14 @@ absl::StatusOr<v1::View> Trainer::next_view(Duration limit) {
 
 Decision Trainer::wait_for_view() {
   if (session_ != nullptr) {  // the view is drained
-    left_view_ = now();
+    if (!left_view_) left_view_ = now();
     const absl::Status taken = servers_ ? take_state_from_servers() : absl::OkStatus();
     if (!taken.ok()) return on_error(taken);
     session_->leave();
   }
   session_.reset();
   parts_.membership.progress().set_phase(v1::WAITING);
+  parts_.membership.beat_now();  // the next view waits for it
   return enter(next_view(kFormingLimit), "the coordinator formed no view in time");
 }
 
@@ -147,12 +148,15 @@ Decision Trainer::enter(absl::StatusOr<v1::View> view, const std::string& late) 
   auto group = group_of(view_, parts_.membership.member_id(), parts_.membership.welcome());
   if (!group.ok()) return on_error(group.status());
   group_ = *std::move(group);
+  viewed_at_ = now();
   parts_.membership.progress().set_generation(group_.generation);
   return machine_.viewed(group_.rank);
 }
 
 // Others train, and this one is ready to: as a newcomer, which gets their state when it is needed.
 Decision Trainer::stand_by() {
+  settle_save();
+  left_view_.reset();
   const absl::Status left = replica_->leave_device();
   if (!left.ok()) return on_error(own_fault(left));
   catch_ups_.offer(replica_.get());
@@ -342,10 +346,8 @@ absl::Status Trainer::compile_passes(std::span<const std::int64_t> rows, std::in
   return absl::OkStatus();
 }
 
-absl::Status Trainer::open_session() {
-  if (servers_) return open_server_session();
-  PL_ASSIGN_OR_RETURN(const std::string why_by_hosts, place_state());
-  PL_ASSIGN_OR_RETURN(auto device_exchange, open_device_exchange(why_by_hosts));
+absl::Status Trainer::open_ring_session() {
+  PL_ASSIGN_OR_RETURN(auto device_exchange, share_state());
   const std::vector<double> shares = shares_of(view_);
   const std::int64_t rows =
       data::cut_batch(spec_.global_batch_size(), shares)[static_cast<std::size_t>(group_.rank)];
@@ -363,25 +365,51 @@ absl::Status Trainer::open_session() {
   return absl::OkStatus();
 }
 
-absl::Status Trainer::share_state() {
+// A state that is on devices stays there where these can give it to each other.
+absl::StatusOr<std::shared_ptr<exchange::GradientExchange>> Trainer::share_state() {
   if (!source_.has_value()) PL_RETURN_IF_ERROR(group_.rank == 0 ? report_loading(false) : wait_for_load());
-  return replica_->align(*communicator_, source_.has_value() ? source_->rank : 0, parts_.clock, kLoadLimit);
+  PL_ASSIGN_OR_RETURN(bool agrees, replica_->agrees(*communicator_, Deadline::after(now(), kLoadLimit)));
+  const int source = source_.has_value() ? source_->rank : 0;
+  const auto spread_by_hosts = [&]() -> absl::Status {
+    if (std::exchange(agrees, true)) return absl::OkStatus();
+    const absl::Status left = replica_->leave_device();
+    if (!left.ok()) return own_fault(left);
+    return replica_->spread(*communicator_, nullptr, source, parts_.clock, kLoadLimit);
+  };
+  PL_ASSIGN_OR_RETURN(const Placing placing, survey_devices());
+  if (!placing.why_by_hosts.empty()) PL_RETURN_IF_ERROR(spread_by_hosts());
+  PL_RETURN_IF_ERROR(place_state(placing));
+  PL_ASSIGN_OR_RETURN(auto device_exchange, open_device_exchange(placing.why_by_hosts));
+  if (agrees) return device_exchange;
+  if (device_exchange != nullptr) {
+    PL_RETURN_IF_ERROR(
+        replica_->spread(*communicator_, device_exchange.get(), source, parts_.clock, kLoadLimit));
+    return device_exchange;
+  }
+  PL_RETURN_IF_ERROR(spread_by_hosts());
+  PL_RETURN_IF_ERROR(place_state(placing));
+  return device_exchange;
 }
 
 Decision Trainer::align() {
   settle_save();  // before the state may have to come to the host
-  if (catch_ups_.enter()) aligned_ = false;
+  if (const auto learned = catch_ups_.enter(group_.generation)) aligned_ = *learned;
   absl::Status status = connect();
   if (status.ok()) catch_ups_.leave(group_.generation);
   if (status.ok() && !servers_) status = find_source();
   if (!status.ok()) return on_error(status);
   status = resume();
   if (!status.ok()) return gave_up(status, absl::IsInvalidArgument(status));
-  status = servers_ ? initialize_servers() : share_state();
-  if (status.ok()) status = open_session();
+  if (servers_) {
+    status = initialize_servers();
+    if (status.ok()) status = open_server_session();
+  } else {
+    status = open_ring_session();
+  }
   if (!stepped_ && absl::IsResourceExhausted(status)) return gave_up(status, true);
   if (!status.ok()) return on_error(status);
   aligned_ = true;
+  aligned_at_ = now();
 
   member::Progress& progress = parts_.membership.progress();
   if (!stepped_) {

@@ -47,6 +47,16 @@ class LateState final : public optimizer::DeviceState {
   absl::StatusOr<std::unique_ptr<tensor::Queue>> open_queue() override {
     return std::make_unique<LateQueue>(LateQueue::AtEnd::kFinishes);
   }
+  std::vector<float*> state_vectors() override {
+    std::vector<float*> all = {weights_.data()};
+    for (const optimizer::StateVector& each : optimizer_.state()) all.push_back(each.values.data());
+    return all;
+  }
+  void taken(std::int64_t steps) override {
+    optimizer_.set_steps(steps);
+    steps_ = steps;
+    ++version_;
+  }
   absl::Status upload(const optimizer::HostVectors& from, std::int64_t steps) override {
     queue_->add([this, from, steps] {
       std::ranges::copy(from.weights, weights_.begin());
@@ -216,6 +226,9 @@ class LateExchange final : public exchange::GradientExchange {
                                                collective::ReduceOp::kSum, deadline));
     return parts_.own->all_reduce(parts_.gradient, parts_.elements, DType::kF32, collective::ReduceOp::kSum,
                                   deadline);
+  }
+  absl::Status broadcast(float* vector, std::size_t count, int root, Deadline deadline) override {
+    return parts_.own->broadcast(vector, count, DType::kF32, root, deadline);
   }
   exchange::ExchangeTimes last_times() const override { return {}; }
   void close(absl::Status reason) override { parts_.own->close(std::move(reason)); }

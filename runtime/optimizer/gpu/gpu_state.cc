@@ -70,14 +70,23 @@ class GpuState final : public DeviceState {
     return device_.open_queue();
   }
 
-  absl::Status upload(const HostVectors& from, std::int64_t steps) override {
-    PL_RETURN_IF_ERROR(move(from, [&](DeviceMemory& memory, std::span<std::byte> host) {
-      return queue_->upload(memory.data(), host);
-    }));
+  std::vector<float*> state_vectors() override {
+    std::vector<float*> all = {floats(weights_)};
+    for (std::size_t i = 0; i < state_names(spec_).size(); ++i) all.push_back(floats(state_[i]));
+    return all;
+  }
+  void taken(std::int64_t steps) override {
     ++version_;
     half_weights_.forget();
     steps_ = steps;
     checked_ = true;
+  }
+
+  absl::Status upload(const HostVectors& from, std::int64_t steps) override {
+    PL_RETURN_IF_ERROR(move(from, [&](DeviceMemory& memory, std::span<std::byte> host) {
+      return queue_->upload(memory.data(), host);
+    }));
+    taken(steps);
     return wait();
   }
 

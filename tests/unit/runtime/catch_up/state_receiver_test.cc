@@ -82,9 +82,9 @@ TEST(StateReceiver, ASmallModelHasSourcesThatHaveNothingToGive) {
 TEST(StateReceiver, AViewThatEndsTooEarlyLeavesItWithoutAState) {
   ToyJob job(1);
   ToyState state(kElements), newcomer(kElements);
-  auto receiver = job.receiver(newcomer);
   auto sender = job.sender(1);
-  sender->end(state.view(), state.step());
+  sender->end(state.view(), state.step());  // nobody is there yet who could be given any of it
+  auto receiver = job.receiver(newcomer);
   EXPECT_EQ(receiver->finish(job.soon()).status().code(), absl::StatusCode::kUnavailable);
   EXPECT_EQ(job.news(1).front().code(), absl::StatusCode::kUnavailable);
 }

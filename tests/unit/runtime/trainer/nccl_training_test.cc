@@ -27,8 +27,9 @@ constexpr std::size_t kElements = 48;  // of the step model
 // The work of a LateQueue is done when it is waited for; NCCL's streams know nothing of it.
 class LateNccl final : public exchange::GradientExchange {
  public:
-  LateNccl(tensor::Queue& queue, std::unique_ptr<exchange::GradientExchange> nccl)
-      : queue_(queue), nccl_(std::move(nccl)) {}
+  LateNccl(tensor::Queue& queue, std::unique_ptr<exchange::GradientExchange> nccl, std::span<float> gradient,
+           int& broadcasts)
+      : queue_(queue), nccl_(std::move(nccl)), gradient_(gradient), broadcasts_(broadcasts) {}
   absl::Status begin_step(Step step, Duration late) override {
     ready_.clear();
     return nccl_->begin_step(step, late);
@@ -45,12 +46,24 @@ class LateNccl final : public exchange::GradientExchange {
     return nccl_->wait_for_device();
   }
   absl::Status finish(Deadline deadline) override { return nccl_->finish(deadline); }
+  // The state of a LateState is no memory of NCCL's.
+  absl::Status broadcast(float* vector, std::size_t count, int root, Deadline deadline) override {
+    ++broadcasts_;
+    std::vector<float> kept(gradient_.begin(), gradient_.end());
+    std::copy_n(vector, count, gradient_.begin());
+    const absl::Status sent = nccl_->broadcast(gradient_.data(), count, root, deadline);
+    std::copy_n(gradient_.begin(), count, vector);
+    std::ranges::copy(kept, gradient_.begin());
+    return sent;
+  }
   exchange::ExchangeTimes last_times() const override { return nccl_->last_times(); }
   void close(absl::Status reason) override { nccl_->close(std::move(reason)); }
 
  private:
   tensor::Queue& queue_;
   const std::unique_ptr<exchange::GradientExchange> nccl_;
+  const std::span<float> gradient_;
+  int& broadcasts_;
   std::vector<std::pair<std::size_t, std::size_t>> ready_;
 };
 
@@ -61,6 +74,7 @@ class NcclTraining : public ::testing::Test {
     std::unique_ptr<cuda::Stream> stream;
     std::optional<cuda::DeviceBuffer> gradient;
     std::vector<std::string> opened;  // of each view, how
+    int broadcasts = 0;               // of the state, from device to device
   };
 
   NcclTraining() {
@@ -112,8 +126,10 @@ class NcclTraining : public ::testing::Test {
       tensor::Queue& queue = parts.queue;
       PL_ASSIGN_OR_RETURN(auto opened, exchanges->open(std::move(parts), *member.stream, deadline));
       member.opened.push_back(opened.how);
-      return exchange::DeviceExchange{std::make_unique<LateNccl>(queue, std::move(opened.exchange)),
-                                      opened.how};
+      return exchange::DeviceExchange{
+          std::make_unique<LateNccl>(queue, std::move(opened.exchange),
+                                     std::span(member.gradient->as<float>(), kElements), member.broadcasts),
+          opened.how};
     };
     const auto state = [&member](std::shared_ptr<LateQueue> queue, const v1::OptimizerSpec& spec,
                                  const tensor::ParameterLayout& layout) {

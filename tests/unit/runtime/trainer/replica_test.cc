@@ -77,8 +77,11 @@ TEST(Replica, AStateThatMovesIsWaitedForHoweverLargeItIs) {
   FakeClock clock;
   const TimePoint start = clock.now();
   SlowLinks links(clock);
-  const absl::Status aligned = (*replica)->align(links, 0, clock, kLimit);
-  ASSERT_TRUE(aligned.ok()) << aligned;
+  const auto agrees = (*replica)->agrees(links, Deadline::after(clock.now(), kLimit));
+  ASSERT_TRUE(agrees.ok()) << agrees.status();
+  ASSERT_FALSE(*agrees);
+  const absl::Status spread = (*replica)->spread(links, nullptr, 0, clock, kLimit);
+  ASSERT_TRUE(spread.ok()) << spread;
   EXPECT_EQ(links.pieces(), 6u) << "three of the weights, and of the momentum";
   EXPECT_EQ(clock.now() - start, 8 * kCall);
   EXPECT_EQ((*replica)->step(), 7);
