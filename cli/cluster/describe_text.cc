@@ -14,6 +14,7 @@
 #include "cli/view/gpus_view.h"
 #include "cli/view/gradients_text.h"
 #include "controller/diagnosis/fault_text.h"
+#include "controller/diagnosis/view_text.h"
 #include "controller/plan/plan.h"
 #include "controller/plan/restart_budget.h"
 
@@ -281,6 +282,11 @@ std::vector<std::string> describe_lines(const Described& d, const Terminal& term
   if (!state.finished.empty()) rows.push_back({"finished", state.finished});
   if (state.parameters > 0)
     rows.push_back({"parameters", with_commas(static_cast<std::int64_t>(state.parameters))});
+  if (const auto& change = d.job.status.view.change) {
+    rows.push_back({"newest view", str_cat(diagnosis::members_of(*change),
+                                           change->message.empty() ? "" : ": ", sanitize(change->message))});
+    rows.push_back({"", diagnosis::times_of(*change)});
+  }
   if (state.weights_checked_step > 0)
     rows.push_back(
         {"weights equal", str_cat("on all ranks, last seen at step ", state.weights_checked_step)});

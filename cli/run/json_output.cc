@@ -2,6 +2,7 @@
 
 #include "base/sanitize.h"
 #include "cli/run/output.h"
+#include "controller/cluster/kube/field_json.h"
 
 namespace paceline::cli {
 
@@ -36,6 +37,11 @@ class JsonOutput final : public RunOutput {
   }
   void view(const coordinator::ViewRecord& v) override {
     line({{"type", "view"}, {"generation", v.generation.value}, {"members", v.members}});
+  }
+  void view_change(const api::ViewChange& change) override {
+    Json event = {{"type", "viewChange"}};
+    event.update(kube::fields_to_json(change));
+    line(event);
   }
   void evaluation(const RunState& s, const coordinator::EvaluationRecord& e) override {
     Json event = {{"type", "evaluation"},

@@ -180,6 +180,7 @@ class LocalRunImpl final : public LocalRun, public coordinator::RunObserver, pub
   // coordinator::RunObserver: from the server's threads, one at a time. A batch's events are taken together:
   // whoever saw a step's records and not yet its evaluation would tell a checkpoint of that step too early.
   void on_view(const coordinator::ViewRecord& view) override { batch_.emplace_back(view); }
+  void on_view_change(const api::ViewChange& change) override { batch_.emplace_back(change); }
   void on_steps(std::span<const coordinator::StepRecord> steps) override {
     std::vector<coordinator::StepRecord> records(steps.begin(), steps.end());
     for (coordinator::StepRecord& record : records) record.since_start += attempt_.lock()->before;

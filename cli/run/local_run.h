@@ -38,9 +38,9 @@ struct RunNote {
   std::string message;
 };
 
-using RunEvent = std::variant<coordinator::ViewRecord, RunNote, coordinator::EvaluationRecord,
-                              coordinator::CheckpointRecord, std::vector<coordinator::StepRecord>,
-                              coordinator::MemberSteps>;
+using RunEvent = std::variant<coordinator::ViewRecord, api::ViewChange, RunNote,
+                              coordinator::EvaluationRecord, coordinator::CheckpointRecord,
+                              std::vector<coordinator::StepRecord>, coordinator::MemberSteps>;
 
 class LocalRun {
  public:

@@ -21,6 +21,7 @@ class RunOutput {
   // Often: about ten times a second. Each output decides what of it is shown.
   virtual void progress(const RunState& state) = 0;
   virtual void view(const coordinator::ViewRecord& view) = 0;
+  virtual void view_change(const api::ViewChange& change) = 0;
   virtual void evaluation(const RunState& state, const coordinator::EvaluationRecord& evaluation) = 0;
   virtual void checkpoint(const coordinator::CheckpointRecord& checkpoint) = 0;
   virtual void note(std::string_view message) = 0;  // "stopping: ctrl-C", ...

@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "cli/run/output.h"
 #include "cli/view/dashboard.h"
+#include "controller/diagnosis/view_text.h"
 
 namespace paceline::cli {
 
@@ -54,6 +55,7 @@ class PlainOutput : public RunOutput {
     line(render_progress_line(state));
   }
   void view(const coordinator::ViewRecord& record) override { line(view_text(record)); }
+  void view_change(const api::ViewChange& change) override { line(diagnosis::text_of(change)); }
   void evaluation(const RunState& state, const coordinator::EvaluationRecord& record) override {
     line(evaluation_text(record, state));
   }
@@ -88,6 +90,7 @@ class LiveOutput : public RunOutput {
     out_ << frame_.draw(render_dashboard(state, terminal_)) << std::flush;
   }
   void view(const coordinator::ViewRecord& record) override { above(view_text(record)); }
+  void view_change(const api::ViewChange& change) override { above(diagnosis::text_of(change)); }
   // The view itself has the newest.
   void evaluation(const RunState& state, const coordinator::EvaluationRecord& record) override {
     if (!is_shown(++evaluations_) && !record.target_reached) return;

@@ -145,13 +145,43 @@ struct Restarts {
   }
 };
 
+// How a view began that another one of this coordinator was before.
+struct ViewChange {
+  Generation generation;
+  std::vector<std::string> came, left;  // "worker-1"
+  std::string message;                  // why
+  std::optional<double>
+      noticed_seconds;  // from the loss of a member until it was known; nothing: nobody was lost
+  double view_seconds = 0, state_seconds = 0,
+         step_seconds = 0;  // proto/paceline/v1/coordinator.proto, ViewBegin
+  Step step = 0;            // the first that was applied
+  Step steps_lost = 0;      // that had been applied before, and were taken again
+  bool operator==(const ViewChange&) const = default;
+  static void fields(auto&& visit, auto& x) {
+    visit(NamedField{"generation"}, x.generation.value);
+    visit(NamedField{"came", "Who is in it, and was not in the one before."}, x.came);
+    visit(NamedField{"left", "Who was."}, x.left);
+    visit(NamedField{"message", "Why it began."}, x.message);
+    visit(NamedField{"noticedSeconds", "From a member's loss until it was known."}, x.noticed_seconds);
+    visit(NamedField{"viewSeconds", "From the last step before until the others had the view."},
+          x.view_seconds);
+    visit(NamedField{"stateSeconds", "From there until all were linked and had one state."}, x.state_seconds);
+    visit(NamedField{"stepSeconds", "From there until the first step was applied."}, x.step_seconds);
+    visit(NamedField{"step", "That step."}, x.step);
+    visit(NamedField{.name = "stepsLost", .about = "Steps that were taken again.", .always = true},
+          x.steps_lost);
+  }
+};
+
 struct ViewStatus {
   Generation generation;  // 0: none yet
   std::int64_t size = 0;
+  std::optional<ViewChange> change;
   bool operator==(const ViewStatus&) const = default;
   static void fields(auto&& visit, auto& x) {
     visit(NamedField{"generation", "Its number."}, x.generation.value);
     visit(NamedField{"size", "Members."}, x.size);
+    visit(NamedField{"change", "How the newest view began that another one was before."}, x.change);
   }
 };
 

@@ -130,10 +130,10 @@ void CoordinatorCore::Impl::on(const Attached& in) {
   if (slot.left) return refuse(in.stream, str_cat(slot.name(), " has left already"));
   const bool replaces = is_replaced_by(slot, in.hello);
   if (slot.lost && !replaces)
-    return refuse(in.stream, str_cat(slot.name(), " was lost, and the others go on without it"));
+    return refuse_lost(in.stream, str_cat(slot.name(), " was lost, and the others go on without it"));
   if (in.hello.incarnation() < slot.incarnation)
-    return refuse(in.stream,
-                  str_cat("pod ", in.hello.pod(), " was ", slot.name(), ", and another one is now"));
+    return refuse_lost(in.stream,
+                       str_cat("pod ", in.hello.pod(), " was ", slot.name(), ", and another one is now"));
   if (replaces && slot.attached()) return put_off(in, "its place is not free yet");
   if (same && slot.attached()) {
     evict(slot.stream, str_cat(slot.name(), " has attached again by another stream"), false, true);
@@ -185,7 +185,6 @@ void CoordinatorCore::Impl::bind(Slot& slot, const Attached& in) {
   slot.stream = in.stream;
   slot.last_heard = now_;
   slot.held = Slot::Held::kUntold;
-  slot.catch_up = Slot::CatchUp::kNone;
   slot.evidence.reset();
   slot.exit_code.reset();
   slot.signal.reset();
@@ -203,6 +202,7 @@ void CoordinatorCore::Impl::bind(Slot& slot, const Attached& in) {
   welcome.set_reattach_limit_ms(static_cast<std::uint32_t>(std::clamp<std::int64_t>(
       config_.reattach_limit / std::chrono::milliseconds(1), 0, std::numeric_limits<std::uint32_t>::max())));
   effects_.send.push_back({slot.stream, std::move(message)});
+  if (slot.catch_up == Slot::CatchUp::kUnderWay) effects_.send.push_back({slot.stream, slot.catch_up_word});
   log(str_cat(slot.name(), again ? " attached again as " : " attached as ", in.hello.member_id()));
   if (slot.rank >= 0) send_view(slot);
   if (slot.rank >= 0 && state_ == JobState::kDraining) send_drain(slot, drain_reason_);
@@ -224,6 +224,8 @@ void CoordinatorCore::Impl::on(const Received& in) {
       return on_leaving(*slot, in.message.leaving());
     case v1::MemberMessage::kCheckpoint:
       if (slot->observes()) return break_protocol(*slot, "an observer's checkpoint");
+      if (in.message.checkpoint().error().empty())
+        saves_.add(sane_duration(in.message.checkpoint().stall_ns()));
       return progress_.checkpoint(in.message.checkpoint(), effects_);
     case v1::MemberMessage::kCaughtUp:
       return on_caught_up(*slot, in.message.caught_up());
@@ -248,8 +250,15 @@ void CoordinatorCore::Impl::on_heartbeat(Slot& slot, const v1::Heartbeat& heartb
   }
   slot.part = slot.phase == Phase::kTraining ? from_wire(heartbeat.part()) : Part::kNone;
   slot.in_part = sane_duration(heartbeat.part_ns());
+  const bool in_view = slot.rank >= 0;
+  if (in_view && (slot.phase == Phase::kEvaluating || slot.phase == Phase::kCheckpointing)) busy_at_ = now_;
+  if (slot.phase != Phase::kCheckpointing) {
+    slot.saves_since.reset();
+  } else if (!slot.saves_since) {
+    slot.saves_since = now_;
+  }
   slot.behind = heartbeat.generation() != generation_.value;
-  if (slot.rank >= 0 && !slot.behind) count(slot, heartbeat);
+  if (in_view && !slot.behind) count(slot, heartbeat);
   if (slot.in_part > kLeastHang) find_hung();
 }
 
@@ -264,8 +273,17 @@ void CoordinatorCore::Impl::count(Slot& slot, const v1::Heartbeat& heartbeat) {
   if (heartbeat.has_staleness()) slot.telemetry.staleness = telemetry_of(heartbeat.staleness());
   if (heartbeat.has_gpu()) slot.telemetry.gpu = telemetry_of(heartbeat.gpu());
   if (slot.rank == 0) progress_.rank_zero(heartbeat, now_);
+  if (heartbeat.has_view_begin()) note_view_change(heartbeat.view_begin());
   if (take(slot, heartbeat)) count_steps(slot, heartbeat);
   check_weights(slot, heartbeat);
+}
+
+void CoordinatorCore::Impl::note_view_change(const v1::ViewBegin& word) {
+  auto change = view_changes_.begins(word);
+  if (!change) return;
+  log(diagnosis::text_of(*change));
+  effects_.view_change = view_change_ = std::move(change);
+  effects_.report_changed = true;
 }
 
 void CoordinatorCore::Impl::on_observation(Slot& slot, const v1::Heartbeat& heartbeat) {
@@ -397,7 +415,7 @@ void CoordinatorCore::Impl::on(const PodFact& in) {
   if (earlier || in.incarnation < slot->incarnation)
     return log(str_cat("pod ", in.pod, " is of an earlier member"));
   slot->incarnation = in.incarnation;
-  const bool replaces = ring_ && slot->lost && in.incarnation >= slot->incarnation;
+  const bool replaces = ring_ && slot->lost;
   if (replaces) slot->lost = false;  // this one was to take the place
   if (!slot->hello) slot->last_pod = in.pod;
   const std::string exit = exit_text(in.exit_code, in.signal);
@@ -538,6 +556,15 @@ Slot* CoordinatorCore::Impl::slot_of(int role, std::int64_t index) {
     return static_cast<int>(s.role) == role && s.index == index;
   });
   return it == slots_.end() ? nullptr : &*it;
+}
+
+// Others have the state, and go on: what it holds is not to be written beside what they write.
+void CoordinatorCore::Impl::fence(StreamId stream, const std::string& reason) {
+  const Slot* const it = slot_of(stream);
+  const bool others_hold = std::ranges::any_of(
+      members(), [it](const Slot& s) { return &s != it && s.attached() && s.viewed && s.rank >= 0; });
+  evict(stream, reason, false, true);
+  effects_.send.back().message.mutable_evict()->set_discard(ring_ && others_hold);
 }
 
 void CoordinatorCore::Impl::evict(StreamId stream, const std::string& reason, bool finished, bool close) {

@@ -97,6 +97,7 @@ struct RingRules {
   // job's end.
   std::optional<int> least;
 };
+RingRules ring_rules(const api::TrainingJob& job);
 // The policy of the job's strategy (docs/protocol.md). A ring forms the next view without a member that is
 // replaced, or need not be. With servers a worker that nobody has to wait for is no loss.
 LossPolicy loss_policy(const v1::TrainingSpec& training, const RingRules& ring);
@@ -220,6 +221,7 @@ struct Effects {
   std::vector<Send> send;
   std::vector<StreamId> close;  // after what is sent to them
   std::optional<ViewRecord> view;
+  std::optional<api::ViewChange> view_change;
   std::vector<StepRecord> steps;
   std::vector<MemberSteps> member_steps;
   std::vector<EvaluationRecord> evaluations;

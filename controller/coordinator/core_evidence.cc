@@ -72,6 +72,7 @@ void CoordinatorCore::Impl::forgive_own_absence() {
   if (now_ - last_now_ > longest_absence() && someone_attached()) {
     for (Slot& slot : slots_) {
       slot.last_heard = std::max(slot.last_heard, now_);
+      if (slot.saves_since) slot.saves_since = now_;
       if (slot.evidence && slot.evidence->lapsed)
         slot.evidence->since = now_;  // it may have come back unheard
     }
@@ -101,7 +102,7 @@ void CoordinatorCore::Impl::find_frozen() {
   }
   if (state_ != JobState::kDraining) return;
   for (Slot& slot : members()) {
-    if (slot.attached() && slot.rank >= 0 && !slot.drained && now_ - drain_since_ > drain_limit(slot))
+    if (slot.attached() && slot.rank >= 0 && !slot.drained && now_ > drained_by(slot))
       lose(slot, {Seen::kKeepsView, std::to_string(generation_.value)}, now_);
   }
 }
@@ -123,20 +124,43 @@ void CoordinatorCore::Impl::find_hung() {
     Slot& slot = slots_[static_cast<std::size_t>(each)];
     lose(slot, {Seen::kTakesNoStep, hang_text(slot, found.waiting)}, now_ - slot.in_part);
   }
+  find_save_that_hangs();
+}
+
+// The storage may let nobody save: the next rank 0 is not named for it (core_hang.h, Saves).
+void CoordinatorCore::Impl::find_save_that_hangs() {
+  Slot* const saver = leader();
+  if (saver == nullptr || !saver->saves_since || !saves_.bound()) return;
+  const Duration saving = saver->last_heard - *saver->saves_since;
+  if (saving <= *saves_.bound()) return;
+  std::vector<int> waiting;
+  for (const Slot& slot : members()) {
+    if (slot.attached() && slot.rank > 0 && slot.part == Part::kExchange) waiting.push_back(number(slot));
+  }
+  if (waiting.empty()) return;
+  const std::string text = str_cat("a checkpoint for ", format_duration(saving), ", where one took ",
+                                   format_duration(*saves_.longest()), " at most, while ", names_of(waiting));
+  lose(*saver, {Seen::kTakesNoStep, text}, *saver->saves_since);
+  saves_.one_hangs();
+}
+
+// With the verb; of many the first.
+std::string CoordinatorCore::Impl::names_of(std::span<const int> slots) const {
+  constexpr std::size_t kMostNamed = 8;
+  std::string names;
+  for (std::size_t i = 0; i < std::min(slots.size(), kMostNamed); ++i) {
+    const char* const glue = i == 0 ? "" : i + 1 == slots.size() ? " and " : ", ";
+    names += str_cat(glue, slots_[static_cast<std::size_t>(slots[i])].name());
+  }
+  if (slots.size() > kMostNamed) names += str_cat(" and ", slots.size() - kMostNamed, " more");
+  return str_cat(names, slots.size() == 1 ? " waits for it" : " wait for it");
 }
 
 std::string CoordinatorCore::Impl::hang_text(const Slot& slot, std::span<const int> waiting) const {
-  constexpr std::size_t kMostNamed = 8;
-  std::string names;
-  for (std::size_t i = 0; i < std::min(waiting.size(), kMostNamed); ++i) {
-    const char* const glue = i == 0 ? "" : i + 1 == waiting.size() ? " and " : ", ";
-    names += str_cat(glue, slots_[static_cast<std::size_t>(waiting[i])].name());
-  }
-  if (waiting.size() > kMostNamed) names += str_cat(" and ", waiting.size() - kMostNamed, " more");
   return str_cat(part_name(slot.part), " for ", format_duration(slot.in_part),
                  ", where its own part of a step took ", format_duration(slot.pace.last()), " last and ",
-                 format_duration(slot.pace.longest()), " at most, while ", names,
-                 waiting.size() == 1 ? " waits for it" : " wait for it");
+                 format_duration(slot.pace.longest()), " at most",
+                 waiting.empty() ? "" : str_cat(", while ", names_of(waiting)));
 }
 
 // Time alone changes nothing but by the above, by carry_out() and by settle_end().
@@ -158,19 +182,19 @@ TimePoint CoordinatorCore::Impl::due() const {
     at(form_since_ + config_.start_timeout);
   }
   for (const Slot& slot : members()) {
-    if (state_ == JobState::kDraining) at(drain_since_ + drain_limit(slot));
+    if (state_ == JobState::kDraining) at(drained_by(slot));
   }
   if (stopping_ || finish_by_) due = std::min(due, end_due());
   return due;
 }
 
-// A step under way is finished first, and what rank 0 saves.
-Duration CoordinatorCore::Impl::drain_limit(const Slot& slot) const {
-  const bool saves = leader() != nullptr && leader()->phase == Phase::kCheckpointing;
+// A step under way is finished first, and before it what the members evaluate and rank 0 saves.
+TimePoint CoordinatorCore::Impl::drained_by(const Slot& slot) const {
   constexpr double kSteps = 4, kNsPerMs = 1e6, kLongest = 1e9;
   const Duration steps(
       static_cast<std::int64_t>(kSteps * kNsPerMs * std::min(slot.telemetry.step_ms, kLongest)));
-  return config_.stop_timeout + (saves ? config_.save_timeout : Duration::zero()) + steps;
+  const TimePoint begin = std::max(drain_since_, std::min(busy_at_, drain_since_ + config_.save_timeout));
+  return begin + config_.stop_timeout + std::max(steps, kHangFactor * slot.pace.longest());
 }
 
 // A ring whose view has trained misses nobody: the planner replaces members, and they come in time.
@@ -351,8 +375,12 @@ void CoordinatorCore::Impl::carry_out(api::Fault verdict) {
 void CoordinatorCore::Impl::leave_behind(Slot& slot, api::Fault verdict) {
   verdict.victims.clear();
   verdict.more_victims = 0;
-  if (slot.attached()) evict(slot.stream, diagnosis::message_of(verdict), false, true);
+  if (slot.attached()) fence(slot.stream, diagnosis::message_of(verdict));
   const bool in_view = slot.rank >= 0, surplus = slot.surplus;
+  if (in_view) {
+    const TimePoint since = slot.evidence ? slot.evidence->since : suspicious_since_.value_or(now_);
+    view_changes_.member_lost(diagnosis::message_of(verdict), now_ - since);
+  }
   slot.incarnation = std::max(slot.incarnation, slot.hello ? slot.hello->incarnation() : 0) + 1;
   slot.vacate();
   slot.lost = true;

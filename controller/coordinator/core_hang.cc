@@ -47,6 +47,11 @@ Hung find_hung(std::span<const AtWork> members, Duration least) {
   const auto waits = [&](const AtWork& m) {
     return !m.behind && m.part == Part::kExchange && m.in_part > bound;
   };
+  if (members.size() == 1) {
+    const bool known = !members[0].behind && members[0].pace.is_known_in_view();
+    if (known && is_stuck(members[0], kAloneFactor * bound)) return {{members[0].slot}, {}};
+    return {};
+  }
   Step step = -1;  // that some wait in: in a ring there is one
   for (const AtWork& member : members) {
     if (waits(member)) step = std::max(step, member.step);

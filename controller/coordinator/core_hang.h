@@ -11,9 +11,12 @@
 // it is in its own part of an earlier view's step for longer than the bound: nothing of that step is waited
 // for any more.
 //
-// So nobody hangs in a step that is slow for all, in an evaluation, while it saves, or alone; and who waits
-// never does. More members that hang than wait have a cause in common, such as a storage that is away:
-// starting them anew would not help, and nobody is named.
+// So nobody hangs in a step that is slow for all, or in an evaluation; and who waits never does. More members
+// that hang than wait have a cause in common, such as a storage that is away: starting them anew would not
+// help, and nobody is named.
+//
+// For the only member of a view nobody waits: it hangs beyond kAloneFactor times the bound. Rank 0 may hang
+// in a checkpoint, while others wait for the exchange behind it: Saves knows for how long such a one takes.
 //
 // The bound is learnt from the job's own steps: kHangFactor times the longest that any member of the view was
 // last seen to take for its own parts, and at least least_hang() of the exchange's time limit: whoever lets
@@ -21,6 +24,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -38,6 +42,10 @@ constexpr Duration least_hang(Duration exchange_timeout) {
 // A step may take a few times as long as the longest of late: another process shares the processors, or a
 // file is in no cache. It counts where a step takes more than two seconds.
 inline constexpr int kHangFactor = 5;
+// A member that is alone holds nobody up, and the job may lose what it holds.
+inline constexpr int kAloneFactor = 3;
+// A file server that fails over takes a minute and a half.
+inline constexpr Duration kLeastSaveHang = std::chrono::minutes(2);
 // Until a member has taken so many it does not hang: the first ones of a view warm up.
 inline constexpr int kFewSteps = 3;
 // A Pace remembers what comes every so many steps: a data read that is slow once in a hundred batches.
@@ -72,6 +80,24 @@ class Pace {
   std::int64_t steps_ = 0, in_view_ = 0;
 };
 
+// How long rank 0's checkpoints take.
+class Saves {
+ public:
+  void add(Duration stall) { longest_ = std::max(longest_.value_or(Duration::zero()), stall); }
+  // A checkpoint hangs, and none has ended well since: what the next rank 0 does there may take as long, and
+  // has the storage as its cause.
+  void one_hangs() { longest_.reset(); }
+  std::optional<Duration> longest() const { return longest_; }
+  // A checkpoint that takes longer hangs; nothing: none does.
+  std::optional<Duration> bound() const {
+    if (!longest_) return std::nullopt;
+    return std::max(kLeastSaveHang, kHangFactor * *longest_);
+  }
+
+ private:
+  std::optional<Duration> longest_;
+};
+
 // A member that trains in the view, by its newest heartbeat.
 struct AtWork {
   int slot = 0;
@@ -83,7 +109,7 @@ struct AtWork {
 };
 
 struct Hung {
-  std::vector<int> hung, waiting;  // slots, ascending; none hang: both are empty
+  std::vector<int> hung, waiting;  // slots, ascending; none hang: both are empty; one alone: nobody waits
 };
 
 // `least`: by least_hang().

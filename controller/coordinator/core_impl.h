@@ -23,8 +23,10 @@
 #include "controller/coordinator/core_progress.h"
 #include "controller/coordinator/core_ring.h"
 #include "controller/coordinator/core_silence.h"
+#include "controller/coordinator/core_view_change.h"
 #include "controller/diagnosis/fault_text.h"
 #include "controller/diagnosis/root_cause.h"
+#include "controller/diagnosis/view_text.h"
 
 namespace paceline::coordinator {
 
@@ -49,14 +51,16 @@ struct Slot {
   bool drained = false;          // waits for the next view
   // A newcomer in the present view: how it gets the state from those who train.
   enum class CatchUp : std::uint8_t { kNone, kUnderWay, kDone, kFailed } catch_up = CatchUp::kNone;
+  v1::CoordinatorMessage catch_up_word;  // where it is under way, which its stream may have lost
   // In Forming, of a member that holds an earlier coordinator's view: what its first heartbeat tells.
   enum class Held : std::uint8_t { kUntold, kTrains, kWaits } held = Held::kUntold;
   Phase phase = Phase::kStarting;
   Step step = 0;
-  TimePoint stepped_at{};   // when its step was last seen to rise
-  Part part = Part::kNone;  // of the step after `step`
-  Duration in_part{};       // on its own clock, when it was last heard
-  bool behind = false;      // it was last heard in an earlier view than the one that it is in
+  TimePoint stepped_at{};                // when its step was last seen to rise
+  Part part = Part::kNone;               // of the step after `step`
+  Duration in_part{};                    // on its own clock, when it was last heard
+  bool behind = false;                   // it was last heard in an earlier view than the one that it is in
+  std::optional<TimePoint> saves_since;  // a checkpoint, and the others wait
   Pace pace;
   MemberTelemetry telemetry;  // but for a server's, which is load's
   ServerLoad load;
@@ -109,6 +113,7 @@ class CoordinatorCore::Impl {
   void on_observation(Slot& slot, const v1::Heartbeat& heartbeat);
   void count(Slot& slot, const v1::Heartbeat& heartbeat);
   bool take(Slot& slot, const v1::Heartbeat& heartbeat);
+  void note_view_change(const v1::ViewBegin& word);
   void count_steps(Slot& slot, const v1::Heartbeat& heartbeat);
   void check_weights(const Slot& slot, const v1::Heartbeat& heartbeat);
   void bind(Slot& slot, const Attached& in);
@@ -132,6 +137,8 @@ class CoordinatorCore::Impl {
   Duration patience_with(const Slot& slot) const;
   void find_frozen();
   void find_hung();
+  void find_save_that_hangs();
+  std::string names_of(std::span<const int> slots) const;
   std::string hang_text(const Slot& slot, std::span<const int> waiting) const;
   void find_missing();
   std::vector<diagnosis::Evidence> all_evidence() const;
@@ -170,7 +177,7 @@ class CoordinatorCore::Impl {
   void make_view(const std::vector<Slot*>& chosen, bool keeps_ranks);
   static v1::ViewMember view_member(const Slot& slot);
   void drain_for_next_view(const std::string& why);
-  Duration drain_limit(const Slot& slot) const;
+  TimePoint drained_by(const Slot& slot) const;
   void end(JobState state, std::string reason, bool finished);
   void choose_saver();
 
@@ -189,6 +196,11 @@ class CoordinatorCore::Impl {
   int number(const Slot& slot) const { return static_cast<int>(&slot - slots_.data()); }
   void log(std::string reason) { effects_.reasons.push_back(std::move(reason)); }
   void evict(StreamId stream, const std::string& reason, bool finished, bool close);
+  void fence(StreamId stream, const std::string& reason);
+  void refuse_lost(StreamId stream, const std::string& reason) {
+    log(str_cat("stream ", stream.value, " is refused: ", reason));
+    fence(stream, reason);
+  }
   void refuse(StreamId stream, const std::string& reason, bool finished = false) {
     log(str_cat("stream ", stream.value, " is refused: ", reason));
     evict(stream, reason, finished, true);
@@ -209,9 +221,13 @@ class CoordinatorCore::Impl {
   Generation generation_;  // newest given out
   v1::View view_;
   JobProgress progress_;
+  ViewChanges view_changes_;
+  std::optional<api::ViewChange> view_change_;  // the newest
+  Saves saves_;
   TimePoint now_{}, last_now_;
   TimePoint form_since_;     // Forming since
   TimePoint drain_since_{};  // Draining since
+  TimePoint busy_at_{};      // a member of the view was last heard to evaluate or save
   bool stopping_ = false, another_follows_ = false;
   std::string stop_reason_;
   TimePoint stop_since_{};

@@ -2,6 +2,7 @@
 
 #include "base/text.h"
 #include "controller/coordinator/core.h"
+#include "controller/plan/elastic.h"
 #include "controller/plan/restart.h"
 
 namespace paceline::coordinator {
@@ -47,6 +48,18 @@ LossDecision decide_ring(const RingRules& rules, const api::Fault& verdict, int 
 }
 
 }  // namespace
+
+RingRules ring_rules(const api::TrainingJob& job) {
+  const auto policy = [&](Role role) {
+    const auto& replica = api::replica_spec(job, role);
+    return replica ? replica->restart_policy : api::RestartPolicy::kNever;
+  };
+  return {.chief = policy(Role::kChief),
+          .worker = policy(Role::kWorker),
+          .chief_scope = api::restart_scope(job, Role::kChief),
+          .worker_scope = api::restart_scope(job, Role::kWorker),
+          .least = plan::least_trainers(job)};
+}
 
 LossPolicy loss_policy(const v1::TrainingSpec& training, const RingRules& ring) {
   if (!training.has_parameter_server()) {

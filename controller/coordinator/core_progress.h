@@ -40,6 +40,7 @@ class JobProgress {
   void checkpoint(const v1::CheckpointResult& result, Effects& effects);
   // What rank 0 says as it leaves: its last heartbeat may have been refused or lost.
   void reached(Step step) { step_ = std::max(step_, step); }
+  Step step() const { return step_; }
 
   // A rank's hash after `step` steps; `world_size`: of those who send one. The ranks that are wrong (the
   // minority; of a draw those that differ from the lowest rank), or empty.

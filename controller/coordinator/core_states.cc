@@ -139,6 +139,7 @@ void CoordinatorCore::Impl::form(std::uint64_t generation, const std::vector<Slo
     slot->viewed = false;
     slot->holds = true;
   }
+  view_changes_.formed(generation_, effects_.view->members, progress_.step());
   if (leader() != nullptr && leader()->hello) leader_ = leader()->hello->member_id();
   progress_.new_view(!before.empty() && leader_ != before);
   state_ = JobState::kRunning;
@@ -224,9 +225,10 @@ void CoordinatorCore::Impl::begin_catch_up(Slot& newcomer) {
     *group.add_members() = view_member(source);
     to.push_back(source.stream);
   }
-  if (sources == 0) return;
-  newcomer.catch_up = Slot::CatchUp::kUnderWay;
   newcomer.holds = false;
+  newcomer.catch_up = sources == 0 ? Slot::CatchUp::kFailed : Slot::CatchUp::kUnderWay;
+  if (sources == 0) return;
+  newcomer.catch_up_word = message;
   for (const StreamId stream : to) effects_.send.push_back({stream, message});
   log(str_cat(newcomer.name(), " gets the state from ", pluralize(sources, "member", "members"),
               " while they train"));
@@ -366,6 +368,7 @@ void CoordinatorCore::Impl::drain_for_next_view(const std::string& why) {
   if (state_ == JobState::kForming) return;
   if (state_ == JobState::kRunning) drain_since_ = now_;
   state_ = JobState::kDraining;
+  view_changes_.ends(why);
   reason_ = drain_reason_ = str_cat("view ", generation_.value, " ends: ", why);
   log(reason_);
   for (const Slot& slot : slots_) {

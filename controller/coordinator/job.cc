@@ -10,8 +10,8 @@ namespace {
 // Nothing for the observer.
 bool is_empty(const Effects& effects) {
   return effects.reasons.empty() && effects.steps.empty() && effects.member_steps.empty() &&
-         effects.evaluations.empty() && effects.checkpoints.empty() && !effects.view && !effects.verdict &&
-         effects.lost.empty() && !effects.report_changed;
+         effects.evaluations.empty() && effects.checkpoints.empty() && !effects.view &&
+         !effects.view_change && !effects.verdict && effects.lost.empty() && !effects.report_changed;
 }
 
 // Moves what fits into a batch; the number of those that don't.
@@ -84,7 +84,9 @@ void Job::keep(Effects effects) {
     effects.member_steps.clear();
     Effects& last = unpublished_.back();
     // Views, verdicts and losses are few, and keep their place among the rest.
-    const auto is_rare = [](const Effects& e) { return e.view || e.verdict || !e.lost.empty(); };
+    const auto is_rare = [](const Effects& e) {
+      return e.view || e.view_change || e.verdict || !e.lost.empty();
+    };
     if (!is_rare(effects) && !is_rare(last)) {
       dropped_ += join(last.reasons, effects.reasons) + join(last.evaluations, effects.evaluations) +
                   join(last.checkpoints, effects.checkpoints);
@@ -134,6 +136,7 @@ void Job::publish(const Effects& effects) {
   for (const std::string& reason : effects.reasons) observer_->on_reason(reason);
   for (const api::Fault& lost : effects.lost) observer_->on_lost(lost);
   if (effects.view) observer_->on_view(*effects.view);
+  if (effects.view_change) observer_->on_view_change(*effects.view_change);
   if (!effects.steps.empty()) observer_->on_steps(effects.steps);
   for (const MemberSteps& steps : effects.member_steps) observer_->on_member_steps(steps);
   for (const EvaluationRecord& evaluation : effects.evaluations) observer_->on_evaluation(evaluation);

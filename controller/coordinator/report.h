@@ -15,6 +15,7 @@
 #include "base/ids.h"
 #include "base/telemetry.h"
 #include "controller/api/fault.h"
+#include "controller/api/status.h"
 #include "controller/plan/observed.h"
 
 namespace paceline::coordinator {
@@ -125,8 +126,9 @@ struct Report {
   std::string checkpoint_path;        // the last that rank 0 named as it left; empty: none
   std::optional<api::Fault> verdict;  // why it can't go on, or why a view ends: one root cause
   Duration verdict_age{};
-  std::vector<LostMember> lost;      // in the order in which they were lost
-  std::vector<std::string> refused;  // uids of pods that came with another token than the job's
+  std::vector<LostMember> lost;                // in the order in which they were lost
+  std::optional<api::ViewChange> view_change;  // how the newest view began that another one was before
+  std::vector<std::string> refused;            // uids of pods that came with another token than the job's
 };
 
 }  // namespace paceline::coordinator

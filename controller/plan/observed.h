@@ -47,11 +47,12 @@ struct JobReport {
   Duration in_state{};    // since it came into it
   Generation generation;  // of the present or last view
   std::vector<ReportedMember> members;
-  std::vector<LostMember> lost;      // whose places nobody has taken
-  std::vector<std::string> refused;  // uids of pods whose token is not the job's: they never join
-  std::optional<api::Fault> fault;   // its verdict: the root cause
-  Duration fault_age{};              // since the verdict
-  std::string reason;                // kFailed without a fault: why
+  std::vector<LostMember> lost;                // whose places nobody has taken
+  std::vector<std::string> refused;            // uids of pods whose token is not the job's: they never join
+  std::optional<api::ViewChange> view_change;  // how the newest view began that another one was before
+  std::optional<api::Fault> fault;             // its verdict: the root cause
+  Duration fault_age{};                        // since the verdict
+  std::string reason;                          // kFailed without a fault: why
   api::Progress progress;
   std::string model_path, checkpoint_path;  // results; empty: none
   std::optional<LastSave> last_save;        // nothing: this coordinator has heard of none

@@ -7,6 +7,7 @@
 
 #include "base/pluralize.h"
 #include "base/text.h"
+#include "controller/diagnosis/view_text.h"
 #include "controller/plan/attempts.h"
 #include "controller/plan/elastic.h"
 #include "controller/plan/pods.h"
@@ -166,10 +167,21 @@ bool replaced_now(const Observed& observed, const api::Status& status) {
   return status.restarts.replacements != observed.job.status.restarts.replacements;
 }
 
+// Said once: the status remembers it.
+void note_view_change(const Observed& observed, Plan& plan) {
+  const auto& change = observed.report->view_change;
+  std::optional<api::ViewChange>& told = plan.status.view.change;
+  if (!change || told == change) return;
+  told = change;
+  record_event(observed, false, "ViewChanged", diagnosis::text_of(*change), "a view has taken its first step",
+               plan);
+}
+
 void note_running(const Observed& observed, Plan& plan) {
   if (observed.report) {
     if (observed.report->state != JobState::kRunning) return;
     note_whole(observed, plan.status);
+    note_view_change(observed, plan);
     enter_phase(observed, api::Phase::kRunning, "MembersTrain",
                 str_cat("view ", observed.report->generation.value, " with ", plan.status.view.size,
                         " members trains"),

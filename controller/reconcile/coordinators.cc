@@ -56,18 +56,6 @@ void keep_who_is_gone(const api::TrainingJob& job, coordinator::CoreConfig& core
   }
 }
 
-coordinator::RingRules ring_rules(const api::TrainingJob& job) {
-  const auto policy = [&](Role role) {
-    const auto& replica = api::replica_spec(job, role);
-    return replica ? replica->restart_policy : api::RestartPolicy::kNever;
-  };
-  return {.chief = policy(Role::kChief),
-          .worker = policy(Role::kWorker),
-          .chief_scope = api::restart_scope(job, Role::kChief),
-          .worker_scope = api::restart_scope(job, Role::kWorker),
-          .least = plan::least_trainers(job)};
-}
-
 // The pods of the present attempt's members, rank 0's first, and what is to be told of one that is gone.
 std::vector<coordinator::PodFact> places_of(const api::TrainingJob& job) {
   std::vector<coordinator::PodFact> places;
@@ -133,7 +121,7 @@ absl::StatusOr<coordinator::CoreConfig> core_config(const std::string& key, cons
   }
   core.elastic = plan::is_elastic(job.job);
   core.min_trainers = plan::min_trainers(job.job);
-  core.on_member_lost = coordinator::loss_policy(core.training, ring_rules(job.job));
+  core.on_member_lost = coordinator::loss_policy(core.training, coordinator::ring_rules(job.job));
   core.trained_before = job.job.status.phase == api::Phase::kRunning;
   core.built_in = std::ranges::all_of(core.roles, [&](const coordinator::ExpectedRole& each) {
     return !api::trains(each.role) || plan::is_built_in(job.job, each.role);
@@ -246,6 +234,10 @@ class Coordinators::Entry final : public coordinator::RunObserver {
         {{"job", key_}, {"reason", "View"}});
     look();
     if (observer_ != nullptr) observer_->on_view(view);
+  }
+  void on_view_change(const api::ViewChange& change) override {
+    look();
+    if (observer_ != nullptr) observer_->on_view_change(change);
   }
   void on_steps(std::span<const coordinator::StepRecord> steps) override {
     if (observer_ != nullptr) observer_->on_steps(steps);

@@ -58,6 +58,7 @@ plan::JobReport to_plan(const coordinator::Report& report) {
   out.fault_age = report.verdict_age;
   out.lost = report.lost;
   out.refused = report.refused;
+  out.view_change = report.view_change;
   apply_progress(report, out.progress);
   out.model_path = report.model_path;
   out.checkpoint_path = report.checkpoint_path;

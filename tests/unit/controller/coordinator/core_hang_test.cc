@@ -68,7 +68,10 @@ TEST(HangTest, AMemberThatHoldsOthersUpForLongIsFound) {
       {"more hang than wait", {at(0, kExchange, late), at(1, kInput, late), at(2, kInput, late)}, {}, {}},
       {"all compute", {at(0, kCompute, late), at(1, kCompute, late)}, {}, {}},
       {"all wait", {at(0, kExchange, late), at(1, kExchange, late)}, {}, {}},
-      {"alone", {at(0, kCompute, late)}, {}, {}},
+      {"alone, and not for long yet", {at(0, kCompute, 3 * kLeastHang)}, {}, {}},
+      {"alone", {at(0, kCompute, 3 * kLeastHang + kStep)}, {0}, {}},
+      {"alone in its first steps", {at(0, kCompute, seconds(99), 12, pace_of(kFewSteps - 1))}, {}, {}},
+      {"alone, and it comes into the view", {behind(0, kCompute, seconds(99))}, {}, {}},
       {"nobody", {}, {}, {}},
       {"in no part: it saves, evaluates, or was not heard",
        {at(0, kNone, late), at(1, kExchange, late)},
@@ -129,6 +132,18 @@ TEST(HangTest, ASlowReadOnceInAHundredStepsRaisesTheBound) {
   }
   const AtWork members[] = {at(0, kExchange, seconds(41), 9, pace), at(1, kInput, seconds(41), 9, pace)};
   EXPECT_THAT(find_hung(members, kLeastHang).hung, ElementsAre(1));
+}
+
+TEST(SavesTest, ACheckpointHangsOnceOneHasEndedWell) {
+  Saves saves;
+  EXPECT_EQ(saves.bound(), std::nullopt);
+  saves.add(seconds(1));
+  EXPECT_EQ(saves.bound(), kLeastSaveHang);
+  saves.add(seconds(60));
+  saves.add(seconds(1));
+  EXPECT_EQ(saves.bound(), seconds(300));
+  saves.one_hangs();
+  EXPECT_EQ(saves.bound(), std::nullopt);
 }
 
 TEST(HangTest, ALongStepIsForgottenInTheEnd) {

@@ -252,6 +252,10 @@ class Player {
       beat.mutable_staleness()->set_dropped(line.number("dropped"));
       beat.mutable_staleness()->set_max(line.number("stale"));
     }
+    if (line.has("begun_ms")) {
+      beat.mutable_view_begin()->set_step(line.number("step"));
+      beat.mutable_view_begin()->set_view_ns(line.number("begun_ms") * 1'000'000);
+    }
     v1::StepPart part = v1::PART_NONE;
     (void)v1::StepPart_Parse("PART_" + line.text("part", "NONE"), &part);
     beat.set_part(part);

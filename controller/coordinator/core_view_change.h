@@ -1,0 +1,40 @@
+#pragma once
+
+// How a view began: who came and left since the one before, why, and how long it took. Pure.
+//
+// How long a loss went unnoticed is by the coordinator's clock; the rest is by that of a member of both
+// views, whose word comes with a heartbeat (v1::ViewBegin). The first word counts: in a ring a step is one of
+// all.
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "controller/api/status.h"
+#include "proto/paceline/v1/coordinator.pb.h"
+
+namespace paceline::coordinator {
+
+class ViewChanges {
+ public:
+  // Since the newest view was formed: a member was lost, and `noticed` after; or the view ends in order.
+  void member_lost(const std::string& why, Duration noticed);
+  void ends(const std::string& why) { why_ = why; }
+  // The newest view has these members; `applied`: steps by the one before.
+  void formed(Generation generation, std::vector<std::string> members, Step applied);
+  // A member's word of the newest view: what there is to tell, once; nothing of a first view.
+  std::optional<api::ViewChange> begins(const v1::ViewBegin& word);
+
+  // The first so many that came or left are named.
+  static constexpr std::size_t kMostNamed = 8;
+
+ private:
+  std::vector<std::string> members_;  // of the newest view
+  std::string why_;
+  std::optional<Duration> noticed_;
+  Step applied_ = 0;
+  std::optional<api::ViewChange> change_;  // that nobody has told the times of
+};
+
+}  // namespace paceline::coordinator

@@ -1,0 +1,47 @@
+#include "controller/diagnosis/view_text.h"
+
+#include <vector>
+
+#include "base/clock.h"
+#include "base/pluralize.h"
+#include "base/text.h"
+
+namespace paceline::diagnosis {
+
+namespace {
+
+std::string joined(const std::vector<std::string>& names) {
+  std::string text;
+  for (std::size_t i = 0; i < names.size(); ++i)
+    text += str_cat(i == 0 ? "" : i + 1 == names.size() ? " and " : ", ", names[i]);
+  return text;
+}
+
+std::string duration(double seconds) {
+  return format_duration(std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds)));
+}
+
+}  // namespace
+
+std::string members_of(const api::ViewChange& change) {
+  std::string text = change.left.empty() ? "" : str_cat(joined(change.left), " left");
+  if (!change.came.empty()) text += str_cat(text.empty() ? "" : ", ", joined(change.came), " came");
+  return text.empty() ? "the same members" : text;
+}
+
+std::string times_of(const api::ViewChange& change) {
+  const std::string noticed =
+      change.noticed_seconds ? str_cat("noticed after ", duration(*change.noticed_seconds), ", ") : "";
+  const double first_step = change.view_seconds + change.state_seconds + change.step_seconds;
+  return str_cat(noticed, "first step after ", duration(first_step), " (", duration(change.view_seconds),
+                 " to the view, ", duration(change.state_seconds), " to one state, ",
+                 duration(change.step_seconds), " for the step), ",
+                 change.steps_lost == 0 ? "no step lost"
+                                        : str_cat(pluralize(change.steps_lost, "step", "steps"), " lost"));
+}
+
+std::string text_of(const api::ViewChange& change) {
+  return str_cat("view ", change.generation.value, " trains: ", members_of(change), "; ", times_of(change));
+}
+
+}  // namespace paceline::diagnosis

@@ -1,0 +1,101 @@
+#include "controller/coordinator/core_view_change.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/text.h"
+
+namespace paceline::coordinator {
+namespace {
+
+using std::chrono::milliseconds;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+v1::ViewBegin word(std::int64_t step) {
+  v1::ViewBegin word;
+  word.set_view_ns(4'000'000);
+  word.set_state_ns(6'000'000);
+  word.set_step_ns(3'000'000);
+  word.set_step(step);
+  return word;
+}
+
+TEST(ViewChangesTest, AFirstViewHasNoneBefore) {
+  ViewChanges changes;
+  changes.formed(Generation{1}, {"chief-0", "worker-0"}, 0);
+  EXPECT_EQ(changes.begins(word(1)), std::nullopt);
+}
+
+TEST(ViewChangesTest, ALossIsToldOnceWithItsTimes) {
+  ViewChanges changes;
+  changes.formed(Generation{1}, {"chief-0", "worker-0", "worker-1"}, 0);
+  changes.member_lost("worker-0 froze", milliseconds(2900));
+  changes.member_lost("worker-1 was killed", milliseconds(1));
+  changes.formed(Generation{2}, {"chief-0"}, 120);
+  const auto change = changes.begins(word(121));
+  ASSERT_TRUE(change);
+  EXPECT_EQ(change->generation.value, 2U);
+  EXPECT_THAT(change->came, IsEmpty());
+  EXPECT_THAT(change->left, ElementsAre("worker-0", "worker-1"));
+  EXPECT_EQ(change->message, "worker-0 froze; worker-1 was killed");
+  EXPECT_EQ(change->noticed_seconds, 2.9);
+  EXPECT_EQ(change->view_seconds, 0.004);
+  EXPECT_EQ(change->state_seconds, 0.006);
+  EXPECT_EQ(change->step_seconds, 0.003);
+  EXPECT_EQ(change->step, 121);
+  EXPECT_EQ(change->steps_lost, 0);
+  EXPECT_EQ(changes.begins(word(121)), std::nullopt);
+}
+
+TEST(ViewChangesTest, AViewThatEndsInOrderLosesNobody) {
+  ViewChanges changes;
+  changes.formed(Generation{1}, {"chief-0"}, 0);
+  changes.ends("worker-0 joins");
+  changes.formed(Generation{2}, {"chief-0", "worker-0"}, 10);
+  const auto change = changes.begins(word(11));
+  ASSERT_TRUE(change);
+  EXPECT_THAT(change->came, ElementsAre("worker-0"));
+  EXPECT_EQ(change->message, "worker-0 joins");
+  EXPECT_EQ(change->noticed_seconds, std::nullopt);
+}
+
+TEST(ViewChangesTest, ALossWhileAViewEndsIsTheReason) {
+  ViewChanges changes;
+  changes.formed(Generation{1}, {"chief-0", "worker-0"}, 0);
+  changes.ends("worker-1 joins");
+  changes.member_lost("worker-0 was killed", {});
+  changes.formed(Generation{2}, {"chief-0"}, 10);
+  EXPECT_EQ(changes.begins(word(11))->message, "worker-0 was killed");
+}
+
+TEST(ViewChangesTest, AViewThatTakesNoStepIsNotTold) {
+  ViewChanges changes;
+  changes.formed(Generation{1}, {"chief-0", "worker-0", "worker-1"}, 0);
+  changes.member_lost("worker-0 was killed", {});
+  changes.formed(Generation{2}, {"chief-0", "worker-1"}, 10);
+  changes.member_lost("worker-1 was killed", {});
+  changes.formed(Generation{3}, {"chief-0"}, 10);
+  EXPECT_THAT(changes.begins(word(11))->left, ElementsAre("worker-1"));
+}
+
+TEST(ViewChangesTest, StepsThatAreTakenAgainAreCounted) {
+  ViewChanges changes;
+  changes.formed(Generation{1}, {"chief-0", "worker-0"}, 0);
+  changes.formed(Generation{2}, {"chief-0"}, 120);
+  EXPECT_EQ(changes.begins(word(101))->steps_lost, 20);
+}
+
+TEST(ViewChangesTest, OfManyMembersTheFirstAreNamed) {
+  std::vector<std::string> many = {"chief-0"};
+  for (int i = 0; i < 20; ++i) many.push_back(str_cat("worker-", i));
+  ViewChanges changes;
+  changes.formed(Generation{1}, {"chief-0"}, 0);
+  changes.formed(Generation{2}, many, 0);
+  const auto change = changes.begins(word(1));
+  ASSERT_EQ(change->came.size(), ViewChanges::kMostNamed);
+  EXPECT_EQ(change->came.back(), "13 more");
+}
+
+}  // namespace
+}  // namespace paceline::coordinator
