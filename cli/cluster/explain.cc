@@ -15,6 +15,7 @@
 #include "controller/plan/pods.h"
 #include "controller/plan/restart_budget.h"
 #include "controller/plan/rules.h"
+#include "controller/reconcile/what_if.h"
 
 namespace paceline::cli {
 
@@ -67,6 +68,13 @@ plan::Observed observed(const Json& object, api::TrainingJob job, const std::vec
   return observed;
 }
 
+void print_what_if(Call& call, const api::TrainingJob& job, const api::Status& status, WallTime now) {
+  api::TrainingJob asked = job;
+  asked.status = status;
+  const auto answers = reconcile::if_a_member_dies(asked, plan::kubernetes_limits(), now);
+  for (const std::string& line : reconcile::what_if_lines(answers)) call.out << line << "\n";
+}
+
 // Another failure ends the job where nothing of it is left.
 void print_budget(Call& call, const api::TrainingJob& job, const Described& described) {
   const api::Restarts& restarts = described.job.status.restarts;
@@ -86,6 +94,7 @@ void print_plan(Call& call, const Json& object, Described& described) {
   const plan::Observed world = observed(object, *std::move(parsed.job), described.pods, described.now);
   call.out << "What the controller would do now, as far as the API server shows it:\n"
            << plan::explain(plan::plan(world));
+  print_what_if(call, world.job, described.job.status, described.now);
 }
 
 }  // namespace
@@ -112,6 +121,7 @@ absl::Status explain_job(Call& call, const std::string& name) {
     print_plan(call, object, described);
   } else if (const api::Parsed parsed = kube::parse_job(object, kube::job_metadata(object)); parsed.job) {
     print_budget(call, *parsed.job, described);
+    if (!has_ended(job)) print_what_if(call, *parsed.job, job.status, described.now);
   }
   const std::vector<std::string> hints = hints_for(described);
   if (!hints.empty()) call.out << "What to do:\n";

@@ -22,6 +22,7 @@
 #include "controller/plan/explain.h"
 #include "controller/plan/kubernetes_limits.h"
 #include "controller/plan/pods.h"
+#include "controller/reconcile/what_if.h"
 
 namespace paceline::cli {
 
@@ -66,6 +67,12 @@ void print_outline(const JobFile& file) {
   std::cout << "\n";
 }
 
+void print_what_if(const plan::Observed& observed) {
+  const auto answers = reconcile::if_a_member_dies(observed.job, observed.limits, observed.now);
+  std::cout << "\n";
+  for (const std::string& line : reconcile::what_if_lines(answers)) std::cout << line << "\n";
+}
+
 // What the controller of a cluster would do: no process of this machine runs such a job.
 void print_own_programs(const JobFile& file, plan::Observed observed) {
   observed.limits = plan::kubernetes_limits();
@@ -76,6 +83,7 @@ void print_own_programs(const JobFile& file, plan::Observed observed) {
             << "  without spec.training a job runs on Kubernetes only (`paceline apply -f " << file.path
             << "`); `paceline run` refuses it\n\n"
             << plan::explain_job(observed);
+  print_what_if(observed);
 }
 
 void explain_file(Session& session, const ClusterFlags& flags, const std::string& file, bool with_job) {
@@ -105,6 +113,7 @@ void explain_file(Session& session, const ClusterFlags& flags, const std::string
   observed.limits.base_folder = job->base_folder;
   print_outline(*job);
   std::cout << plan::explain_job(observed);
+  print_what_if(observed);
 }
 
 }  // namespace

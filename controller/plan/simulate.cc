@@ -4,6 +4,7 @@
 #include <tuple>
 
 #include "base/text.h"
+#include "controller/plan/attempts.h"
 #include "controller/plan/pod_observations.h"
 #include "controller/plan/pods.h"
 
@@ -80,12 +81,22 @@ void advance(Observed& world) {
       pod.phase = cluster::PodPhase::kRunning;
       pod.started = world.now;
     } else if (pod.phase == cluster::PodPhase::kRunning && world.report &&
-               pod.spec.attempt == world.report->attempt && api::is_member(world.job, pod.spec.role)) {
+               pod.spec.attempt == wanted_attempt(world.job, pod.spec.role, pod.spec.index) &&
+               api::is_member(world.job, pod.spec.role)) {
       join(pod, *world.report);
     }
   }
   if (world.report) form_view(world, *world.report);
   note_pod_observations(world);
+}
+
+void run(Observed& world) {
+  constexpr int kMostRounds = 64;
+  const auto trains = [&] { return world.report && world.report->state == JobState::kRunning; };
+  for (int i = 0; i < kMostRounds && !trains(); ++i) {
+    apply(plan(world), world);
+    advance(world);
+  }
 }
 
 }  // namespace paceline::plan

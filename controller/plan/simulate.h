@@ -16,4 +16,7 @@ void apply(const Plan& plan, Observed& world);
 // all have joined, the coordinator reports Running.
 void advance(Observed& world);
 
+// Both in turns, until all members train, or for a while where they never do.
+void run(Observed& world);
+
 }  // namespace paceline::plan

@@ -57,7 +57,8 @@ MAY_INCLUDE = {
             "controller/cluster/kube", "controller/cluster/local", "controller/diagnosis", "controller/reconcile", "runtime/checkpoint",
             "cli/plot", "cli/cluster",
             "cli/generate", "cli/simulate"],
-    "cli/cluster": ["base", "controller/api", "controller/cluster", "controller/cluster/kube", "controller/diagnosis", "controller/plan", "cli"],
+    "cli/cluster": ["base", "controller/api", "controller/cluster", "controller/cluster/kube", "controller/diagnosis", "controller/plan",
+                    "controller/reconcile", "cli"],
     "cli/generate": ["base", "proto", "controller/api", "runtime/checkpoint", "runtime/device", "runtime/generate", "runtime/tensor", "cli",
                      "cli/cluster"],
     "cli/simulate": ["base", "proto", "controller/api", "runtime/pserver/policy", "runtime/simulation", "cli", "cli/plot"],
@@ -70,6 +71,7 @@ PURE = [
     "controller/diagnosis",
     "controller/plan",
     "controller/coordinator/core",          # a folder, or files whose name begins so
+    "controller/reconcile/what_if",
     "controller/cluster/kube/api_error", "controller/cluster/kube/event_series",
     "controller/cluster/kube/job_object",
     "controller/cluster/kube/json", "controller/cluster/kube/manifest", "controller/cluster/kube/pending_notes",

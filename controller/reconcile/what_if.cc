@@ -1,0 +1,167 @@
+#include "controller/reconcile/what_if.h"
+
+#include <algorithm>
+
+#include "base/pluralize.h"
+#include "base/text.h"
+#include "controller/api/training_spec.h"
+#include "controller/coordinator/core.h"
+#include "controller/plan/elastic.h"
+#include "controller/plan/plan.h"
+#include "controller/plan/pods.h"
+#include "controller/plan/restart.h"
+#include "controller/plan/simulate.h"
+
+namespace paceline::reconcile {
+
+namespace {
+
+using coordinator::LossAction;
+
+constexpr int kSigkill = 9;
+constexpr Duration kLongAgo = std::chrono::hours(1);  // nothing waits for another word
+
+// All members train. Back-offs of earlier losses are over.
+plan::Observed model_of(const api::TrainingJob& job, const plan::Limits& limits, WallTime now) {
+  plan::Observed world;
+  world.job = job;
+  world.job.status = {};
+  world.job.status.restarts = job.status.restarts;
+  world.job.status.restarts.not_before.reset();
+  for (api::Replacement& each : world.job.status.restarts.replacements) each.not_before.reset();
+  world.job_uid = job.metadata.name;
+  world.now = now;
+  world.limits = limits;
+  if (job.spec.training) {
+    world.report = plan::JobReport{};
+    world.report->attempt = job.status.restarts.attempt;
+  }
+  plan::run(world);
+  apply(plan::plan(world), world);
+  return world;
+}
+
+Duration wait_for_place(const api::Restarts& restarts, Role role, int index, WallTime now) {
+  for (const api::Replacement& each : restarts.replacements) {
+    if (each.role == role && each.index == index) return each.not_before.value_or(now) - now;
+  }
+  return Duration::zero();
+}
+
+std::int64_t number_of(const api::Restarts& restarts, Role role, int index) {
+  for (const api::Replacement& each : restarts.replacements) {
+    if (each.role == role && each.index == index) return each.count;
+  }
+  return 0;
+}
+
+std::string at_what_time(Duration wait) {
+  return wait > Duration::zero() ? plan::in_time(wait) : " at once";
+}
+
+class Question {
+ public:
+  Question(const plan::Observed& model, Role role, int index) : world_(model), role_(role), index_(index) {}
+
+  std::string answer() {
+    kill();
+    const plan::Plan next = plan::plan(world_);
+    const api::Restarts& before = world_.job.status.restarts;
+    const api::Restarts& after = next.status.restarts;
+    if (plan::is_terminal(next.status.phase))
+      return str_cat("the job fails (", next.status.reason, ")", advice());
+    if (after.attempt != before.attempt) {
+      const Duration wait = after.not_before.value_or(world_.now) - world_.now;
+      return str_cat("all members begin again", at_what_time(wait), ", from the newest checkpoint");
+    }
+    const bool replaced = number_of(after, role_, index_) != number_of(before, role_, index_);
+    if (!replaced) return str_cat(of_the_others(), "; nobody takes its place");
+    const Duration wait = wait_for_place(after, role_, index_, world_.now);
+    return str_cat(of_the_others(), "; another ", member_name(role_, index_), " comes", at_what_time(wait));
+  }
+
+ private:
+  // The cluster has seen its end, and the coordinator has drawn its conclusion.
+  void kill() {
+    for (cluster::Pod& pod : world_.pods) {
+      if (pod.spec.role != role_ || pod.spec.index != index_) continue;
+      pod.phase = cluster::PodPhase::kFailed;
+      pod.signal = kSigkill;
+      pod.finished = world_.now;
+      world_.seen[pod.uid] = {pod.phase, world_.now - kLongAgo};
+    }
+    left_ = static_cast<int>(api::trainer_count(world_.job)) - (api::trains(role_) ? 1 : 0);
+    if (!world_.report || role_ == Role::kEvaluator) return;
+    api::Fault fault{.kind = api::FaultKind::kDead, .role = role_, .index = index_, .signal = kSigkill};
+    for (plan::ReportedMember& member : world_.report->members) {
+      if (member.role != role_ || member.index != index_) continue;
+      fault.rank = static_cast<int>(member.rank);
+      fault.pod = member.pod;
+    }
+    const auto spec = api::make_training_spec(world_.job, {});
+    if (!spec.ok()) return;
+    const auto policy = coordinator::loss_policy(*spec, coordinator::ring_rules(world_.job));
+    if (policy(fault, left_).action == LossAction::kFailJob) {
+      world_.report->state = plan::JobState::kFailed;
+      world_.report->fault = fault;
+      world_.report->fault_age = kLongAgo;
+    } else {
+      world_.report->lost.push_back({fault, kLongAgo});
+    }
+  }
+
+  bool in_ring() const { return plan::is_elastic(world_.job, role_); }
+
+  std::string advice() const {
+    const bool never = api::replica_spec(world_.job, role_)->restart_policy == api::RestartPolicy::kNever;
+    if (!never) return "";
+    return api::trains(role_) && world_.report && !world_.job.spec.replica_specs.ps
+               ? "; with restartPolicy OnFailure the others would go on, and another one would take its place"
+               : "; with restartPolicy OnFailure it would begin again";
+  }
+
+  std::string of_the_others() const {
+    if (!world_.report) return "the others stay";
+    if (role_ == Role::kEvaluator) return "training goes on";
+    const bool stands_by = in_ring() && api::standby_count(world_.job) > 0;
+    if (stands_by) return "one that stands by takes its place, and no step is lost";
+    if (left_ == 0) return "training goes on from the newest checkpoint";
+    if (in_ring() && left_ < plan::min_trainers(world_.job))
+      return str_cat("the ", pluralize(left_, "other waits", "others wait"), " with what they have trained");
+    const std::string others = left_ == 1 ? "the other one goes on" : str_cat("the ", left_, " others go on");
+    return in_ring() ? str_cat(others, ", and no step is lost") : others;
+  }
+
+  plan::Observed world_;
+  const Role role_;
+  const int index_;
+  int left_ = 0;  // who train
+};
+
+}  // namespace
+
+std::vector<WhatIf> if_a_member_dies(const api::TrainingJob& job, const plan::Limits& limits, WallTime now) {
+  if (plan::is_terminal(job.status.phase) || job.spec.run_policy.suspend) return {};
+  const plan::Observed model = model_of(job, limits, now);
+  std::vector<WhatIf> all;
+  for (const Role role : {Role::kChief, Role::kWorker, Role::kServer, Role::kEvaluator}) {
+    const auto& replica = api::replica_spec(job, role);
+    if (!replica || replica->places() == 0) continue;
+    all.push_back({role, 0, Question(model, role, 0).answer()});
+  }
+  return all;
+}
+
+std::vector<std::string> what_if_lines(const std::vector<WhatIf>& all) {
+  if (all.empty()) return {};
+  std::size_t width = 0;
+  for (const WhatIf& each : all) width = std::max(width, member_name(each.role, each.index).size());
+  std::vector<std::string> lines = {"If a member died now:"};
+  for (const WhatIf& each : all) {
+    const std::string name = member_name(each.role, each.index);
+    lines.push_back(str_cat("  ", name, std::string(width - name.size(), ' '), "  ", each.text));
+  }
+  return lines;
+}
+
+}  // namespace paceline::reconcile
