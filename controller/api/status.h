@@ -104,6 +104,10 @@ struct Replacement {
   std::int64_t in_a_row = 0;                 // since it last lived for long
   std::optional<WallTime> last, not_before;  // when it was replaced; its next pod's back-off
   std::vector<RestartTime> recent;           // outside the ring: as Restarts::recent
+  // In a ring: the pod of the member that fell silent here last, whose node may be dead; and while nobody
+  // knows whether it is, since when the restart counts as Silent.
+  std::string silent_pod;
+  std::optional<WallTime> silent_since;
   bool operator==(const Replacement&) const = default;
   static void fields(auto&& visit, auto& x) {
     visit(NamedField{"role"}, x.role);
@@ -113,6 +117,8 @@ struct Replacement {
     visit(NamedField{"last", "When it was replaced last."}, x.last);
     visit(NamedField{"notBefore", "Its pod is made at this time or later."}, x.not_before);
     visit(NamedField{"recent"}, x.recent);
+    visit(NamedField{"silentPod", "Of the member that fell silent; its node may be dead."}, x.silent_pod);
+    visit(NamedField{"silentSince", "The cause of its restart may yet change."}, x.silent_since);
   }
 };
 

@@ -100,11 +100,17 @@ void replace_lost(const Observed& observed, const LostMember& lost, Plan& plan) 
 }
 
 std::string silent_host(const Observed& whole) {
-  const auto& fault = whole.job.status.fault;
-  if (!fault || !diagnosis::fell_silent(*fault)) return "";
-  const auto silent =
-      std::ranges::find(whole.pods, fault->pod, [](const cluster::Pod& pod) { return pod.spec.name; });
-  return silent == whole.pods.end() || silent->ended() ? "" : silent->host;
+  const cluster::Pod* newest = nullptr;
+  std::optional<WallTime> since;
+  for (const api::Replacement& each : whole.job.status.restarts.replacements) {
+    if (each.silent_pod.empty() || (newest != nullptr && each.last < since)) continue;
+    const auto silent =
+        std::ranges::find(whole.pods, each.silent_pod, [](const cluster::Pod& pod) { return pod.spec.name; });
+    if (silent == whole.pods.end() || silent->ended()) continue;
+    newest = &*silent;
+    since = each.last;
+  }
+  return newest == nullptr ? "" : newest->host;
 }
 
 void rule_avoidance(const Observed& observed, const Observed& whole, Plan& plan) {

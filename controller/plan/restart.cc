@@ -7,6 +7,7 @@
 
 #include "base/pluralize.h"
 #include "base/text.h"
+#include "controller/diagnosis/diagnosis.h"
 #include "controller/diagnosis/fault_text.h"
 #include "controller/plan/attempts.h"
 #include "controller/plan/elastic.h"
@@ -216,11 +217,15 @@ void replace(const Observed& observed, Failure failure, Duration age, Plan& plan
   if (budget != Budget::kLeft) return end_by(observed, std::move(failure), plan);
   const auto [role, index] = std::pair(failure.fault.role, failure.fault.index);
   const cluster::Pod* const pod = find_pod(observed, role, index);
-  if (is_provisional(failure.fault, pod)) failure.fault.provisional_since = observed.now;
   count_in_budget(observed, role, failure.fault.cause, plan.status.restarts);
   const std::vector<int> places = places_in_scope(observed.job, role, index);
   Duration wait{};
   for (const int each : places) wait = std::max(wait, take_next_number(observed, role, each, plan));
+  api::Replacement& place = replacement_of(plan.status.restarts, role, index);
+  const bool silent = diagnosis::fell_silent(failure.fault) && pod != nullptr && !pod->ended();
+  place.silent_pod = silent ? pod->spec.name : "";
+  place.silent_since.reset();
+  if (is_provisional(failure.fault, pod)) place.silent_since = observed.now;
   const std::string next = pod_name(observed.job, role, index, wanted_attempt(observed.job, role, index) + 1);
   const std::string who = places.size() > 1 ? str_cat("all of role ", role_name(role), " start again")
                                             : str_cat(next, " takes its place");

@@ -15,6 +15,7 @@
 #include "base/text.h"
 #include "controller/diagnosis/diagnosis.h"
 #include "controller/diagnosis/fault_text.h"
+#include "controller/plan/attempts.h"
 #include "controller/plan/pods.h"
 #include "controller/plan/restart.h"
 #include "controller/plan/restart_budget.h"
@@ -30,26 +31,58 @@ const cluster::Pod* find_pod(const Observed& whole, const std::string& name) {
   return found == whole.pods.end() ? nullptr : &*found;
 }
 
+// The restart that began at `since` is counted anew where the pod shows whose fault it was.
+std::optional<api::RestartCause> recount(const Observed& whole, Role role, const std::string& pod_name,
+                                         WallTime since, Plan& plan) {
+  const cluster::Pod* pod = find_pod(whole, pod_name);
+  const auto cause = pod == nullptr ? std::nullopt : diagnosis::silenced_by(*pod);
+  if (!cause) return std::nullopt;
+  recount_restart(plan.status.restarts, role, api::RestartCause::kSilent, *cause);
+  forget_restart(since, plan.status.restarts.recent);
+  std::optional<api::Fault>& fault = plan.status.fault;
+  if (fault && fault->pod == pod_name) {
+    fault->provisional_since.reset();
+    fault->cause = *cause;
+  }
+  return cause;
+}
+
+std::string recounted(const std::string& pod, api::RestartCause cause) {
+  return str_cat("the member in pod ", pod, " fell silent, and that was not its fault (", api::name(cause),
+                 "): its restart does not count against spec.runPolicy.backoffLimit");
+}
+
+// Each of the members that a node took with it.
+void settle_places(const Observed& whole, Plan& plan) {
+  const std::vector<api::Replacement> places = plan.status.restarts.replacements;
+  for (const api::Replacement& place : places) {
+    if (!place.silent_since) continue;
+    const cluster::Pod* pod = find_pod(whole, place.silent_pod);
+    const auto cause = recount(whole, place.role, place.silent_pod, *place.silent_since, plan);
+    const bool late = whole.now - *place.silent_since >= whole.limits.settle_time;
+    if (!cause && !late && pod != nullptr && !pod->ended()) continue;
+    replacement_of(plan.status.restarts, place.role, place.index).silent_since.reset();
+    if (cause)
+      record_event(whole, false, api::name(*cause), recounted(place.silent_pod, *cause),
+                   "a restart is counted anew", plan);
+  }
+}
+
 }  // namespace
 
 void settle(const Observed& whole, Plan& plan) {
-  std::optional<api::Fault>& fault = plan.status.fault;
-  if (!fault || !fault->provisional_since || is_terminal(plan.status.phase)) return;
-  const cluster::Pod* pod = find_pod(whole, fault->pod);
-  const auto cause = pod == nullptr ? std::nullopt : diagnosis::silenced_by(*pod);
+  if (is_terminal(plan.status.phase)) return;
+  settle_places(whole, plan);
+  const std::optional<api::Fault> fault = plan.status.fault;
+  if (!fault || !fault->provisional_since) return;
+  const auto cause = recount(whole, fault->role, fault->pod, *fault->provisional_since, plan);
   if (!cause) return;
-  api::Restarts& restarts = plan.status.restarts;
-  recount_restart(restarts, fault->role, api::RestartCause::kSilent, *cause);
-  forget_restart(*fault->provisional_since, restarts.recent);
-  fault->provisional_since.reset();
-  fault->cause = *cause;
-  const std::string message =
-      str_cat("the member in pod ", fault->pod, " fell silent, and that was not its fault (",
-              api::name(*cause), "): its restart does not count against spec.runPolicy.backoffLimit");
+  const std::string message = recounted(fault->pod, *cause);
   if (plan.status.phase != api::Phase::kRestarting)
     return record_event(whole, false, api::name(*cause), message, "a restart is counted anew", plan);
   enter_phase(whole, api::Phase::kRestarting, api::name(*cause),
-              str_cat(message, "; all members start again (attempt ", restarts.attempt, ")"), plan);
+              str_cat(message, "; all members start again (attempt ", plan.status.restarts.attempt, ")"),
+              plan);
 }
 
 Finding rule_provisional(const Observed& whole, Plan& plan) {

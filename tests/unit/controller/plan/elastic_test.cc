@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "controller/diagnosis/diagnosis.h"
 #include "tests/unit/controller/plan/world.h"
 
 // The stories of losses are testdata/elastic.txt.
@@ -48,7 +49,9 @@ Observed with_a_silent_worker(api::FaultKind kind) {
   old.host = "node-2";
   old.deleting = true;
   world.job.status.fault = api::Fault{.kind = kind, .role = Role::kWorker, .index = 1, .pod = old.spec.name};
-  world.job.status.restarts.replacements = {{.role = Role::kWorker, .index = 1, .count = 1}};
+  const bool silent = diagnosis::fell_silent(*world.job.status.fault);
+  world.job.status.restarts.replacements = {
+      {.role = Role::kWorker, .index = 1, .count = 1, .silent_pod = silent ? old.spec.name : ""}};
   return world;
 }
 
