@@ -60,7 +60,7 @@ class Processes:
     def start(self, log, *words, **environment):
         with open(log, "ab") as output:
             self.all.append(subprocess.Popen(list(map(str, words)), stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True,
-                                             env=dict(os.environ, OMP_NUM_THREADS="1", **environment)))
+                                             env=dict(os.environ, OMP_NUM_THREADS="1", TMPDIR=str(log.parent), **environment)))
 
     def __exit__(self, *_):
         for process in self.all:
