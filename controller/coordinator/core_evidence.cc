@@ -67,9 +67,11 @@ int CoordinatorCore::Impl::trainers_left() const {
 }
 
 // Silence is only evidence where the core was there to listen: after a pause of its own process (a stopped
-// terminal, a swapped out machine) everybody is heard anew.
+// terminal, a swapped out machine) everybody is heard anew, and has as much time left as before.
 void CoordinatorCore::Impl::forgive_own_absence() {
   if (now_ - last_now_ > longest_absence() && someone_attached()) {
+    form_since_ += now_ - last_now_;
+    drain_since_ += now_ - last_now_;
     for (Slot& slot : slots_) {
       slot.last_heard = std::max(slot.last_heard, now_);
       if (slot.saves_since) slot.saves_since = now_;
