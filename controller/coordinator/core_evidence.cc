@@ -103,10 +103,14 @@ void CoordinatorCore::Impl::find_frozen() {
     lose(slot, {Seen::kSilent, format_duration(patience)}, slot.last_heard);
   }
   if (state_ != JobState::kDraining) return;
+  std::vector<Slot*> late;
   for (Slot& slot : members()) {
-    if (slot.attached() && slot.rank >= 0 && !slot.drained && now_ > drained_by(slot))
-      lose(slot, {Seen::kKeepsView, std::to_string(generation_.value)}, now_);
+    if (slot.attached() && slot.rank >= 0 && !slot.drained && now_ > drained_by(slot)) late.push_back(&slot);
   }
+  // Who is in the exchange waits for one that is not.
+  const auto waits = [](const Slot* slot) { return slot->part == Part::kExchange; };
+  if (!std::ranges::all_of(late, waits)) std::erase_if(late, waits);
+  for (Slot* const slot : late) lose(*slot, {Seen::kKeepsView, std::to_string(generation_.value)}, now_);
 }
 
 // A heartbeat asks, since without one nothing new is known. Servers tell by themselves who is late. Whoever

@@ -26,6 +26,9 @@ constexpr std::uint64_t kFound[] = {
     8635,  // a clock was set back, and a back-off lasted for half an hour
     838378335,   // a controller stood still while members were to end their view: they were blamed for it
     3090435547,  // the same
+    3090428611,  // a member hung as its view was to end, and those who waited for it were given up first
+    3090429397,  // the same
+    3090435256,  // the same
 };
 
 std::uint64_t run(std::uint64_t seed) {
