@@ -75,6 +75,8 @@ struct Slot {
   bool gone() const { return lost || surplus || finished_before; }  // nobody waits for it
   bool observes() const { return role == Role::kEvaluator; }
   bool trains() const { return role == Role::kChief || role == Role::kWorker; }
+  // A state: it has told of its step, or was in a view of which nobody here knows more.
+  bool may_hold() const { return step > 0 || (hello && hello->held_generation() > 0); }
   std::string name() const { return member_name(role, index); }
   void vacate() {
     Slot empty{.role = role,

@@ -275,7 +275,9 @@ void CoordinatorCore::Impl::form_ring() {
   if (!begun && !all && !overdue && !enough) return;
   const int least = config_.min_trainers - static_cast<int>(std::ranges::count_if(members(), is_done));
   std::vector<Slot*> chosen = candidates(gathering, begun, false);
-  if (static_cast<int>(chosen.size()) < least) chosen = candidates(gathering, begun, true);
+  // The one that has the state may be among those who stand by.
+  const bool holds = std::ranges::any_of(chosen, &Slot::may_hold);
+  if (!holds || static_cast<int>(chosen.size()) < least) chosen = candidates(gathering, begun, true);
   const int trainers = static_cast<int>(chosen.size());
   if (trainers < least || chosen.empty()) {
     reason_ =
@@ -295,7 +297,8 @@ std::vector<Slot*> CoordinatorCore::Impl::candidates(Gathering gathering, bool b
     if (!slot.attached() || slot.surplus) continue;
     if (begun && !slot.viewed && !(all_newcomers ? is_ready(slot) : joins(slot))) continue;
     if (gathering == Gathering::kAdopts && slot.hello->held_generation() == 0) continue;
-    there.push_back({number(slot), slot.role == Role::kChief, slot.viewed, slot.holds});
+    const bool in_view = slot.viewed && (!all_newcomers || slot.may_hold());
+    there.push_back({number(slot), slot.role == Role::kChief, in_view, slot.holds});
   }
   const int most = gathering == Gathering::kAdopts ? kMaxMembers : most_trainers();
   std::vector<Slot*> chosen;
