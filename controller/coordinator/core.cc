@@ -394,17 +394,32 @@ void CoordinatorCore::Impl::note_finished(Slot& slot) {
   log(str_cat(slot.name(), " has finished in a view of an earlier coordinator"));
 }
 
+// A process has ended well, and its goodbye is lost. In a ring all finish after the same step.
+bool CoordinatorCore::Impl::take_end_of_work(Slot& slot) {
+  const bool trained = config_.trained_before || config_.built_in;
+  const bool earlier = trained && gathers_earlier_view();
+  const bool finished = earlier || (ring_ && slot.rank >= 0 && (config_.built_in || someone_finished()));
+  if (slot.attached() || !slot.trains() || !finished) return false;
+  if (earlier) {
+    note_finished(slot);
+  } else {
+    note_end_of_work(slot);
+  }
+  if ((earlier ? number(slot) : slot.rank) == 0) wait_for_the_others(slot);
+  return true;
+}
+
 void CoordinatorCore::Impl::on(const StreamEnded& in) {
   Slot* slot = slot_of(in.stream);
   if (slot == nullptr) return;
   slot->stream = {};
   log(str_cat(slot->name(), "'s stream ended without a goodbye", in.reason.empty() ? "" : ": ",
               cut(in.reason)));
-  if (judges() && !slot->observes()) {
-    const bool first = !slot->evidence;
-    lose(*slot, {Seen::kStreamEnded, cut(in.reason)}, now_);
-    slot->evidence->lapsed = first;
-  }
+  if (!judges() || slot->observes()) return;
+  if (slot->ended_well() && take_end_of_work(*slot)) return;
+  const bool first = !slot->evidence;
+  lose(*slot, {Seen::kStreamEnded, cut(in.reason)}, now_);
+  slot->evidence->lapsed = first && !slot->exit_code;
 }
 
 void CoordinatorCore::Impl::on(const PodFact& in) {
@@ -431,20 +446,9 @@ void CoordinatorCore::Impl::on(const PodFact& in) {
     reason_ = diagnosis::message_of(*verdict_);
   }
   if (!judges() || slot->left || slot->lost || slot->observes()) return;
-  const bool well = in.exit_code == 0 && !in.signal && !slot->attached();
-  const bool trained = config_.trained_before || config_.built_in;
-  if (well && trained && gathers_earlier_view() && slot->trains()) {
-    note_finished(*slot);
-    if (number(*slot) == 0) wait_for_the_others(*slot);
-    return;
-  }
-  // Its goodbye is lost. In a ring all finish after the same step.
-  const bool finished = config_.built_in || someone_finished();
-  if (well && finished && ring_ && slot->trains() && slot->rank >= 0) {
-    note_end_of_work(*slot);
-    if (slot->rank == 0) wait_for_the_others(*slot);
-    return;
-  }
+  const bool may_speak = slot->attached() && slot->trains() && config_.built_in;
+  if (slot->ended_well() && may_speak) return;  // its last words may be under way
+  if (slot->ended_well() && take_end_of_work(*slot)) return;
   if (slot->evidence) slot->evidence->lapsed = false;
   const bool unheard = config_.trained_before && gathers_earlier_view() && !slot->hello;
   const Seen seen = in.deleted ? Seen::kPodDeleted : slot->hello ? Seen::kPodEnded : Seen::kPodEndedEarly;

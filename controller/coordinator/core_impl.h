@@ -72,6 +72,7 @@ struct Slot {
   std::optional<int> exit_code, signal;
 
   bool attached() const { return stream.value != 0; }
+  bool ended_well() const { return exit_code == 0 && !signal; }
   bool gone() const { return lost || surplus || finished_before; }  // nobody waits for it
   bool observes() const { return role == Role::kEvaluator; }
   bool trains() const { return role == Role::kChief || role == Role::kWorker; }
@@ -123,6 +124,7 @@ class CoordinatorCore::Impl {
   bool someone_finished() const;  // of those who train
   void note_end_of_work(Slot& slot);
   void note_finished(Slot& slot);
+  bool take_end_of_work(Slot& slot);
   void wait_for_the_others(const Slot& leader);
   void attach_observer(Slot& slot, const Attached& in);
   void put_off(const Attached& in, const std::string& why);

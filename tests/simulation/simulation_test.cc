@@ -29,6 +29,8 @@ constexpr std::uint64_t kFound[] = {
     3090428611,  // a member hung as its view was to end, and those who waited for it were given up first
     3090429397,  // the same
     3090435256,  // the same
+    3090425421,  // members ended well while the network was slow: one was replaced before its stream had
+                 // ended
     3090434607,  // the only member that held the state stood by, and the next view was formed without it
 };
 
