@@ -90,8 +90,9 @@ void Checks::on_source(const MemberProcess& member, const v1::View& view,
 
 void Checks::on_aligned(const MemberProcess& member, const v1::View&) {
   for (const auto& each : *members_) {
+    const bool gone = each->evicted() || (each->has_stopped() && !keeps_);  // with what it saved
     const bool holds = each->alive() && each->trains() && each->job_uid() == member.job_uid() &&
-                       each->attempt() == member.attempt() && !each->evicted() && is_reached_(each->node());
+                       each->attempt() == member.attempt() && !gone && is_reached_(each->node());
     if (holds && each->step() > member.step() && !each->process().paused() &&
         each->generation() < member.generation())
       trace_.fail("nobody trains again what a member holds", member.name(), " begins at step ", member.step(),
@@ -167,7 +168,8 @@ void Checks::at_calm(TimePoint now, TimePoint calm) {
       continue;
     const auto beside = std::ranges::count_if(*members_, [&](const auto& other) {
       const bool trains = other->alive() && other->stepped_at() && now - *other->stepped_at() < kTrains;
-      return (trains || other->has_finished()) && other->job_uid() == waiting->job_uid() && other->attempt() == waiting->attempt();
+      return (trains || other->has_finished()) && other->job_uid() == waiting->job_uid() &&
+             other->attempt() == waiting->attempt();
     });
     if (beside > 0 && beside < wanted_)
       trace_.fail("members that wait are taken in", waiting->name(), " waits, and ", beside,

@@ -24,9 +24,10 @@ struct Training;
 
 class Checks {
  public:
-  // `harmless`: nothing happens to a member, so that nobody may start again.
-  Checks(Trace& trace, const Training& training, const ApiServer& api, bool harmless)
-      : trace_(trace), training_(training), api_(api), harmless_(harmless) {}
+  // `harmless`: nothing happens to a member, so that nobody may start again. `keeps`: checkpoints outlive
+  // pods.
+  Checks(Trace& trace, const Training& training, const ApiServer& api, bool harmless, bool keeps)
+      : trace_(trace), training_(training), api_(api), harmless_(harmless), keeps_(keeps) {}
 
   // Weights: what a step makes of them, and what they are after so many steps of an undisturbed training.
   static std::uint64_t sum_of(std::span<const std::int64_t> samples);
@@ -70,7 +71,7 @@ class Checks {
   Trace& trace_;
   const Training& training_;
   const ApiServer& api_;
-  const bool harmless_;
+  const bool harmless_, keeps_;
   const std::vector<std::unique_ptr<MemberProcess>>* members_ = nullptr;
   std::function<bool(int)> is_reached_;
   std::vector<std::uint64_t> undisturbed_;

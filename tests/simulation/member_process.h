@@ -64,6 +64,11 @@ class MemberProcess {
   std::string describe() const;  // what it does, for people
   bool alive() const { return process_.alive(); }
   bool has_finished() const { return machine_.ending() == trainer::Ending::kFinished; }
+  // It was asked to, has saved what it held, and says goodbye.
+  bool has_stopped() const {
+    return machine_.ending() == trainer::Ending::kStopped &&
+           machine_.decision().todo >= trainer::Todo::kLeave;
+  }
   bool wrote_model() const { return !model_path_.empty(); }
   bool trains() const { return aligned_; }
   // It has a place in no view that trains, and waits for one; since when.

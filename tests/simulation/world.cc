@@ -27,7 +27,7 @@ World::World(std::uint64_t seed, bool prints)
       network_(events_, Dice(seed, 3)),
       exchange_(events_, Dice(seed, 4), network_, trace_),
       storage_(scenario_.keeps_checkpoints),
-      checks_(trace_, scenario_.training, api_, scenario_.harmless),
+      checks_(trace_, scenario_.training, api_, scenario_.harmless, scenario_.keeps_checkpoints),
       nodes_({events_, dice_, trace_, exchange_, storage_, checks_, scenario_.training}, network_, api_,
              scenario_.nodes,
              [this](MemberProcess& member, const std::string& leader) { return open(member, leader); }) {
