@@ -136,7 +136,7 @@ void CoordinatorCore::Impl::on(const Attached& in) {
                        str_cat("pod ", in.hello.pod(), " was ", slot.name(), ", and another one is now"));
   if (replaces && slot.attached()) return put_off(in, "its place is not free yet");
   if (same && slot.attached()) {
-    evict(slot.stream, str_cat(slot.name(), " has attached again by another stream"), false, true);
+    effects_.close.push_back(slot.stream);  // of the two this may be the newer one: then it comes again
   } else if (!same && slot.attached()) {
     return refuse(in.stream, str_cat(slot.name(), " is attached already, as ", slot.hello->member_id()));
   } else if (!same && slot.hello && slot.rank >= 0 && state_ != JobState::kForming) {
