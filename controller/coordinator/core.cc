@@ -460,7 +460,7 @@ void CoordinatorCore::Impl::on(const AbsentMember& in) {
   if (slot == nullptr || slot->observes() || slot->attached() || slot->left || !judges()) return;
   // It was to take the place of one that is lost.
   const bool replaces = ring_ && slot->lost && plan::attempt_in(in.pod).value_or(-1) >= slot->incarnation;
-  if (!replaces && (slot->gone() || !gathers_earlier_view())) return;
+  if (!replaces && (slot->gone() || !(ring_ || gathers_earlier_view()))) return;
   slot->lost = false;
   if (!slot->hello) slot->last_pod = in.pod;
   lose(*slot, in.seen, now_);

@@ -174,8 +174,8 @@ struct PodFact {
   std::int64_t incarnation = 0;
 };
 
-// A member of an earlier coordinator's view has not attached, and nobody waits for it any longer, though its
-// pod runs as far as the cluster knows: its node may be dead.
+// A member of a ring, or of an earlier coordinator's view, has not attached, and nobody waits for it any
+// longer, though its pod runs as far as the cluster knows: its node may be dead.
 using plan::AbsentMember;
 
 struct Attached {
