@@ -59,6 +59,11 @@ class MemberProcess {
   // It hangs no more, where it is alone: else it is found by the others' waiting.
   void recover(bool alone);
   void fail() { fails_ = true; }  // an error of its own, in the next step
+  // Its try to attach leads to a controller; `answers`: which does not stand still.
+  void tries(bool answers) {
+    unanswered_ = answers ? 0 : unanswered_ + 1;
+    was_kept_ |= unanswered_ > 1;
+  }
 
   Process& process() { return process_; }
   std::string describe() const;  // what it does, for people
@@ -75,6 +80,8 @@ class MemberProcess {
   std::optional<TimePoint> waits_since() const { return waits_since_; }
   std::optional<TimePoint> stepped_at() const { return stepped_at_; }
   bool hangs() const { return hangs_; }
+  // Controllers that stood still kept it from the one that leads, perhaps beyond the grace to come back.
+  bool was_kept() const { return was_kept_; }
   bool evicted() const { return !attachment_.status().ok(); }
   const std::string& name() const { return name_; }
   const std::string& member_id() const { return attachment_.member_id(); }
@@ -127,6 +134,8 @@ class MemberProcess {
 
   bool stop_requested_ = false, stop_expired_ = false, saving_ = false, hangs_ = false, hanging_ = false,
        fails_ = false;
+  int unanswered_ = 0;  // tries in a row
+  bool was_kept_ = false;
   bool waits_for_view_ = false, aligned_ = false, stepped_ = false, to_be_late_ = false;
   std::optional<TimePoint> waits_since_, stepped_at_;
   int steps_in_view_ = 0;

@@ -90,6 +90,7 @@ std::shared_ptr<Link> World::open(MemberProcess& member, const std::string& lead
   }
   if (there.empty()) return nullptr;
   ControllerProcess* const controller = dice_.one_of(there);
+  member.tries(!controller->process().paused());
   auto link = network_.open(member.process(), member.node(), controller->process(), controller->host());
   link->on_open = [controller, weak = std::weak_ptr<Link>(link), environment = member.environment()] {
     if (const auto open = weak.lock()) controller->attach(open, environment);
