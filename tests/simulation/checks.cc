@@ -93,7 +93,7 @@ void Checks::on_aligned(const MemberProcess& member, const v1::View&) {
     const bool gone = each->evicted() || (each->has_stopped() && !keeps_);  // with what it saved
     const bool holds = each->alive() && each->trains() && each->job_uid() == member.job_uid() &&
                        each->attempt() == member.attempt() && !gone && is_reached_(each->node());
-    if (holds && each->step() > member.step() && !each->process().paused() &&
+    if (holds && each->step() > member.step() && !each->is_stuck() &&
         each->generation() < member.generation())
       trace_.fail("nobody trains again what a member holds", member.name(), " begins at step ", member.step(),
                   ", and ", each->name(), " holds ", each->step());

@@ -80,6 +80,7 @@ class MemberProcess {
   std::optional<TimePoint> waits_since() const { return waits_since_; }
   std::optional<TimePoint> stepped_at() const { return stepped_at_; }
   bool hangs() const { return hangs_; }
+  bool is_stuck() const { return hanging_ || process_.paused(); }  // nothing comes from it
   // Controllers that stood still kept it from the one that leads, perhaps beyond the grace to come back.
   bool was_kept() const { return was_kept_; }
   bool evicted() const { return !attachment_.status().ok(); }
