@@ -161,9 +161,10 @@ absl::StatusOr<bool> Replica::agrees(collective::Communicator& communicator, Dea
   if (communicator.world_size() == 1) return true;
   const absl::StatusOr<std::uint64_t> own_hash = hash();
   if (!own_hash.ok()) return own_fault(own_hash.status());
+  compared_ = static_cast<std::int64_t>(*own_hash);
   constexpr std::size_t kValues = 3;
   const std::array<std::int64_t, kValues> own = {step_, static_cast<std::int64_t>(layout_.elements),
-                                                 static_cast<std::int64_t>(*own_hash)};
+                                                 compared_};
   std::array<std::int64_t, 2 * kValues> least;
   for (std::size_t i = 0; i < kValues; ++i) {
     least[i] = own[i];
@@ -184,9 +185,10 @@ absl::Status Replica::spread(collective::Communicator& communicator, exchange::G
                              int source, const Clock& clock, Duration limit) {
   PL_CHECK(on_device_ == (devices != nullptr), "the state is where it is to be spread");
   const auto deadline = [&] { return Deadline::after(clock.now(), limit); };
-  whole_ = communicator.rank() == source;
-  std::array<std::int64_t, 2> counts = {step_, on_device_ ? device_->steps() : optimizer_->steps()};
-  PL_RETURN_IF_ERROR(communicator.broadcast(counts.data(), counts.size(), DType::kI64, source, deadline()));
+  std::array<std::int64_t, 3> given = {step_, on_device_ ? device_->steps() : optimizer_->steps(), compared_};
+  PL_RETURN_IF_ERROR(communicator.broadcast(given.data(), given.size(), DType::kI64, source, deadline()));
+  // Whoever holds the same is given what it has: should the source go, the others still have its state.
+  whole_ = given[0] == step_ && given[2] == compared_;
   std::vector<float*> vectors = {weights_.data()};
   for (const optimizer::StateVector& state : optimizer_->state()) vectors.push_back(state.values.data());
   if (on_device_) vectors = device_->state_vectors();
@@ -199,12 +201,12 @@ absl::Status Replica::spread(collective::Communicator& communicator, exchange::G
     }
   }
   if (!whole_) {
-    step_ = counts[0];
+    step_ = given[0];
     if (on_device_) {
-      device_->taken(counts[1]);
+      device_->taken(given[1]);
       host_is_old_ = true;
     } else {
-      optimizer_->set_steps(counts[1]);
+      optimizer_->set_steps(given[1]);
     }
   }
   whole_ = true;

@@ -131,6 +131,7 @@ class Replica {
   Step step_ = 0;
   catch_up::Update last_update_;
   bool whole_ = true;
+  std::int64_t compared_ = 0;  // agrees()'s hash of the weights
 
   std::unique_ptr<optimizer::DeviceState> device_;  // null: there is none
   std::shared_ptr<const void> pinned_;              // exchanged_, for device_

@@ -246,7 +246,7 @@ void MemberProcess::align() {
 
 void MemberProcess::gather() {
   Part part{.what = "held"};
-  if (aligned_) part.held = {held_step_, machine_.saved_step(), machine_.evaluation_due() ? 1 : 0};
+  if (aligned_ && whole_) part.held = {held_step_, machine_.saved_step(), machine_.evaluation_due() ? 1 : 0};
   enter(std::move(part), [this](const std::vector<Part>& parts) {
     std::vector<trainer::Held> ranks;
     for (const Part& each : parts) ranks.push_back(each.held);
@@ -260,6 +260,7 @@ void MemberProcess::gather() {
 void MemberProcess::load() {
   after(around_.dice.between(milliseconds(5), milliseconds(300)), [this] {
     held_step_ = 0;
+    whole_ = true;
     weights_ = around_.checks.weights_after(0);
     const v1::CheckpointSpec& checkpoint = attachment_.welcome().training().checkpoint();
     const auto newest = around_.storage.newest(job_uid_, environment_.pod_uid);
@@ -277,8 +278,8 @@ void MemberProcess::load() {
   });
 }
 
-// Replica::align() is its model: nothing moves where all hold the same; else the state is overwritten piece
-// by piece, and its step is known last.
+// Replica::align() is its model: nothing moves where all hold the same; else another state is overwritten
+// piece by piece, and its step is known last.
 void MemberProcess::share() {
   enter({.what = "compare", .weights = weights_, .step = held_step_}, [this](const std::vector<Part>& parts) {
     const bool same = std::ranges::all_of(parts, [&](const Part& each) {
@@ -286,12 +287,13 @@ void MemberProcess::share() {
     });
     if (same) return begin_training();
     const auto source = static_cast<std::size_t>(source_ ? source_->rank : 0);
-    const bool mine = static_cast<std::size_t>(rank_) == source;
-    if (!mine) weights_ = kGarbage;
+    whole_ = weights_ == parts[source].weights && held_step_ == parts[source].step;
+    if (!whole_) weights_ = kGarbage;
     enter({.what = "state", .weights = weights_, .step = held_step_},
           [this, source](const std::vector<Part>& got) {
             weights_ = got[source].weights;
             held_step_ = got[source].step;
+            whole_ = true;
             begin_training();
           });
   });

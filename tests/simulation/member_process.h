@@ -75,7 +75,7 @@ class MemberProcess {
            machine_.decision().todo >= trainer::Todo::kLeave;
   }
   bool wrote_model() const { return !model_path_.empty(); }
-  bool trains() const { return aligned_; }
+  bool trains() const { return aligned_ && whole_; }
   // It has a place in no view that trains, and waits for one; since when.
   std::optional<TimePoint> waits_since() const { return waits_since_; }
   std::optional<TimePoint> stepped_at() const { return stepped_at_; }
@@ -137,7 +137,7 @@ class MemberProcess {
        fails_ = false;
   int unanswered_ = 0;  // tries in a row
   bool was_kept_ = false;
-  bool waits_for_view_ = false, aligned_ = false, stepped_ = false, to_be_late_ = false;
+  bool waits_for_view_ = false, aligned_ = false, whole_ = true, stepped_ = false, to_be_late_ = false;
   std::optional<TimePoint> waits_since_, stepped_at_;
   int steps_in_view_ = 0;
   std::uint64_t doing_ = 0;  // what was begun before counts no more

@@ -31,10 +31,12 @@ class WideProgram final : public HandMadeProgram {
 };
 
 // Rank 1's links to a rank 0 that holds other weights after step 7: 0, 1, 2, ... and so on through all of its
-// vectors. Each call takes its time.
+// vectors. Each call takes its time. With `same` rank 0 holds what rank 1 does, and another rank does not;
+// after so many pieces rank 0 is gone.
 class SlowLinks final : public collective::CallCommunicator {
  public:
-  explicit SlowLinks(FakeClock& clock) : clock_(clock) {}
+  explicit SlowLinks(FakeClock& clock, bool same = false, std::size_t breaks_after = SIZE_MAX)
+      : clock_(clock), same_(same), breaks_after_(breaks_after) {}
   int rank() const override { return 1; }
   int world_size() const override { return 2; }
   Generation generation() const override { return Generation{1}; }
@@ -51,19 +53,22 @@ class SlowLinks final : public collective::CallCommunicator {
       auto* const values = reinterpret_cast<std::int64_t*>(call.data);
       if (call.kind == collective::Kind::kAllReduce) {
         --values[2];  // the least of the hashes
-      } else {
+      } else if (!same_) {
         std::fill_n(values, call.count, 7);
       }
       return absl::OkStatus();
     }
+    if (pieces_ == breaks_after_) return absl::UnavailableError("rank 0 is gone");
     EXPECT_LE(call.count, Replica::kPieceFloats);
     auto* const floats = reinterpret_cast<float*>(call.data);
-    for (std::size_t i = 0; i < call.count; ++i) floats[i] = static_cast<float>(next_++);
+    for (std::size_t i = 0; i < call.count && !same_; ++i) floats[i] = static_cast<float>(next_++);
     ++pieces_;
     return absl::OkStatus();
   }
 
   FakeClock& clock_;
+  const bool same_;
+  const std::size_t breaks_after_;
   std::size_t next_ = 0, pieces_ = 0;
 };
 
@@ -93,6 +98,21 @@ TEST(Replica, AStateThatMovesIsWaitedForHoweverLargeItIs) {
   check((*replica)->weights());
   ASSERT_EQ((*replica)->optimizer_state().size(), 1u);
   check((*replica)->optimizer_state()[0].values);
+}
+
+TEST(Replica, ACopyThatBreaksLeavesAStateWholeWhereItIsTheSame) {
+  const v1::TrainingSpec spec = step_spec(8, 32);
+  for (const bool same : {true, false}) {
+    auto arena = transport::Arena::create(std::size_t{1} << 26);
+    ASSERT_TRUE(arena.ok()) << arena.status();
+    const auto replica = Replica::create(spec, WideProgram(), **arena);
+    ASSERT_TRUE(replica.ok()) << replica.status();
+    FakeClock clock;
+    SlowLinks links(clock, same, 1);
+    ASSERT_TRUE((*replica)->agrees(links, Deadline::after(clock.now(), kLimit)).ok());
+    EXPECT_TRUE(absl::IsUnavailable((*replica)->spread(links, nullptr, 0, clock, kLimit)));
+    EXPECT_EQ((*replica)->is_whole(), same);
+  }
 }
 
 }  // namespace
