@@ -62,8 +62,7 @@ int CoordinatorCore::Impl::attached_trainers() const {
 }
 
 int CoordinatorCore::Impl::trainers_left() const {
-  return static_cast<int>(
-      std::count_if(slots_.begin(), slots_.end(), [](const Slot& s) { return s.trains() && !s.lost; }));
+  return static_cast<int>(std::ranges::count_if(slots_, &Slot::counts));
 }
 
 // Silence is only evidence where the core was there to listen: after a pause of its own process (a stopped
@@ -349,7 +348,7 @@ LossDecision CoordinatorCore::Impl::decide_on(const api::Fault& verdict) {
       gathers_earlier_view() && config_.trained_before && verdict.kind != api::FaultKind::kUnreachable;
   api::Fault in_view = verdict;
   if (earlier) in_view.rank = number(missed);
-  LossDecision decision = config_.on_member_lost(in_view, trainers_left() - (missed.trains() ? 1 : 0));
+  LossDecision decision = config_.on_member_lost(in_view, trainers_left() - (missed.counts() ? 1 : 0));
   if (decision.action == LossAction::kGoOn && state_ != JobState::kRunning && !earlier)
     return {LossAction::kFailJob, "no view is running that could go on"};
   if (decision.action == LossAction::kFormNextView && !ring_)

@@ -73,6 +73,7 @@ struct Slot {
 
   bool attached() const { return stream.value != 0; }
   bool ended_well() const { return exit_code == 0 && !signal; }
+  bool counts() const { return trains() && !lost && !surplus; }     // of those that train, and are left
   bool gone() const { return lost || surplus || finished_before; }  // nobody waits for it
   bool observes() const { return role == Role::kEvaluator; }
   bool trains() const { return role == Role::kChief || role == Role::kWorker; }
@@ -176,6 +177,7 @@ class CoordinatorCore::Impl {
   void take_in_joiners();
   void begin_catch_up(Slot& newcomer);
   bool misses_gone();
+  void miss_lost();
   // Whether all members hold the same view of an earlier coordinator; its generation, else 0.
   std::uint64_t common_view() const;
   void make_view(const std::vector<Slot*>& chosen, bool keeps_ranks);

@@ -282,13 +282,22 @@ void CoordinatorCore::Impl::form_ring() {
   if (trainers < least || chosen.empty()) {
     reason_ =
         str_cat("waiting for ", pluralize(std::max(least - trainers, 1), "member", "members"), " to attach");
-    return;
+    return miss_lost();
   }
   std::uint64_t held = 0;
   for (const Slot* slot : chosen) held = std::max<std::uint64_t>(held, slot->hello->held_generation());
   const bool adopts = gathering == Gathering::kAdopts && begun;
   if (adopts) std::ranges::sort(chosen, {}, [](const Slot* slot) { return slot->hello->held_rank(); });
   form(held, chosen, adopts);
+}
+
+// Too few are here. Those that were lost may be missed now, since the job has become smaller: who is not
+// replaced never comes.
+void CoordinatorCore::Impl::miss_lost() {
+  for (const Lost& each : lost_) {
+    const bool missed = config_.on_member_lost(each.fault, trainers_left()).action == LossAction::kFailJob;
+    if (missed) return carry_out(api::Fault(each.fault));
+  }
 }
 
 std::vector<Slot*> CoordinatorCore::Impl::candidates(Gathering gathering, bool begun, bool all_newcomers) {

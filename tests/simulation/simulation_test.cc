@@ -27,6 +27,7 @@ constexpr std::uint64_t kFound[] = {
     500008364,  // a member froze as its controller ended: nobody missed it, and the others waited without end
     500018246,  // streams of one member crossed in the network, and the one that it went by told it to end
     600001103,  // one that gave the state froze, and with it went that of those who held the same
+    600004400,  // a job was made smaller that had lost members for good: who was left waited without end
     838378335,  // a controller stood still while members were to end their view: they were blamed for it
     3090435547,  // the same
     3090428611,  // a member hung as its view was to end, and those who waited for it were given up first

@@ -85,6 +85,9 @@ class Player {
     config.min_trainers = static_cast<int>(line.number("min", 1));
     config.elastic = line.has("policy") || line.has("min");
     if (line.text("policy") == "next") config.on_member_lost = next_view;
+    if (line.text("policy") == "Never")
+      config.on_member_lost =
+          loss_policy(config.training, {.least = static_cast<int>(line.number("min", 1))});
     if (line.text("policy") == "OnFailure") {
       using enum api::RestartPolicy;
       const auto scope =

@@ -2,7 +2,7 @@
 
 // Scripts for the coordinator's core: text in, everything that it does as text out.
 //
-//   job chief=1 worker=3 [attempt=N] [chief_incarnation=N] [policy=next] [min=N] [form=MS] [rejoin=MS]
+//   job chief=1 worker=3 [attempt=N] [chief_incarnation=N] [policy=next|Never] [min=N] [form=MS] [rejoin=MS]
 //   [standby=N, of the workers]
 //   [trained=1 [finished=N]] [built_in=1] [told=N] always first; time begins at 0
 //       [ps=N [mode=async|ssp] [gradients=N] [lost=N]] [evaluator=1]      lost, finished: the worker of
