@@ -65,40 +65,29 @@ void set_means(const StepTimes& sum, std::int64_t steps, MemberTelemetry& teleme
 CoordinatorCore::Impl::Impl(CoreConfig config, TimePoint now)
     : config_(std::move(config)),
       ring_(!config_.training.has_parameter_server()),
+      places_(config_),
       progress_(now),
       last_now_(now),
       form_since_(now),
       state_since_(now) {
-  for (const Role role : {Role::kChief, Role::kWorker, Role::kServer, Role::kEvaluator}) {
-    for (const ExpectedRole& expected : config_.roles) {
-      if (expected.role == role) standby_ += expected.standby;
-      for (int i = 0; expected.role == role && i < expected.count; ++i) {
-        slots_.emplace_back();
-        slots_.back().role = role;
-        slots_.back().index = i;
-        slots_.back().incarnation = role == Role::kEvaluator ? 0 : config_.attempt;
-      }
-    }
-    if (role != Role::kEvaluator) members_ = slots_.size();
-  }
   for (const Incarnation& each : config_.incarnations) {
-    Slot* slot = slot_of(static_cast<int>(each.role), each.index);
+    Slot* slot = places_.slot_of(static_cast<int>(each.role), each.index);
     if (slot != nullptr && !slot->observes()) slot->incarnation = std::max(slot->incarnation, each.number);
   }
   for (const LostMember& each : config_.lost) {
-    Slot* slot = slot_of(static_cast<int>(each.fault.role), each.fault.index);
+    Slot* slot = places_.slot_of(static_cast<int>(each.fault.role), each.fault.index);
     if (slot == nullptr || slot->observes()) continue;
     slot->lost = slot->drained = true;
     lost_.push_back({each.fault, now});
   }
   for (const FinishedMember& each : config_.finished) {
-    Slot* slot = slot_of(static_cast<int>(each.role), each.index);
+    Slot* slot = places_.slot_of(static_cast<int>(each.role), each.index);
     if (slot != nullptr && slot->trains() && number(*slot) != 0 && !slot->lost) note_finished(*slot);
   }
-  const auto gone = std::count_if(slots_.begin(), slots_.end(), [](const Slot& s) { return s.gone(); });
-  reason_ =
-      str_cat("waiting for ", pluralize(static_cast<std::ptrdiff_t>(members_) - gone, "member", "members"),
-              " to attach");
+  const auto gone = std::count_if(slots().begin(), slots().end(), [](const Slot& s) { return s.gone(); });
+  reason_ = str_cat("waiting for ",
+                    pluralize(static_cast<std::ptrdiff_t>(members().size()) - gone, "member", "members"),
+                    " to attach");
 }
 
 Effects CoordinatorCore::Impl::step(const Input& input, TimePoint now) {
@@ -115,13 +104,13 @@ Effects CoordinatorCore::Impl::step(const Input& input, TimePoint now) {
 }
 
 void CoordinatorCore::Impl::on(const Attached& in) {
-  if (slot_of(in.stream) != nullptr) return;
+  if (places_.slot_of(in.stream) != nullptr) return;
   const std::string error = hello_error(in.hello, config_);
   if (!error.empty() && is_of_later_attempt(in.hello, config_))
     return put_off(
         in, str_cat("it is of attempt ", in.hello.attempt(), ", and this is attempt ", config_.attempt));
   if (!error.empty()) return refuse(in.stream, error);
-  Slot& slot = *slot_of(in.hello.role(), in.hello.index());
+  Slot& slot = *places_.slot_of(in.hello.role(), in.hello.index());
   if (slot.observes()) return attach_observer(slot, in);
   if (is_final(state_) || stopping_) {
     return refuse(in.stream, str_cat("the job has ended: ", reason_), state_ == JobState::kFinished);
@@ -194,7 +183,7 @@ void CoordinatorCore::Impl::bind(Slot& slot, const Attached& in) {
   *welcome.mutable_training() = config_.training;
   welcome.set_elastic(config_.elastic);
   // The next members go on from the newest checkpoint where all of a view are lost.
-  if (generation_.value > 0 || config_.trained_before || someone_finished())
+  if (generation_.value > 0 || config_.trained_before || places_.someone_finished())
     welcome.mutable_training()->mutable_checkpoint()->set_resume(true);
   welcome.set_heartbeat_interval_ms(static_cast<std::uint32_t>(
       std::max<std::int64_t>(1, config_.heartbeat_interval / std::chrono::milliseconds(1))));
@@ -209,7 +198,7 @@ void CoordinatorCore::Impl::bind(Slot& slot, const Attached& in) {
 }
 
 void CoordinatorCore::Impl::on(const Received& in) {
-  Slot* slot = slot_of(in.stream);
+  Slot* slot = places_.slot_of(in.stream);
   if (slot == nullptr) return;  // evicted, or has left: what was still under way
   slot->gaps.add(now_ - slot->last_heard);
   slot->last_heard = now_;
@@ -320,7 +309,7 @@ void CoordinatorCore::Impl::count_steps(Slot& slot, const v1::Heartbeat& heartbe
 void CoordinatorCore::Impl::check_weights(const Slot& slot, const v1::Heartbeat& heartbeat) {
   const Step step = heartbeat.weights_hash_step();
   const auto trainers =
-      std::count_if(slots_.begin(), slots_.end(), [](const Slot& s) { return s.trains() && s.rank >= 0; });
+      std::count_if(slots().begin(), slots().end(), [](const Slot& s) { return s.trains() && s.rank >= 0; });
   std::vector<int> wrong =
       progress_.weights(slot.rank, static_cast<int>(trainers), step, heartbeat.weights_hash());
   if (wrong.empty()) return;
@@ -378,10 +367,6 @@ void CoordinatorCore::Impl::wait_for_the_others(const Slot& leader) {
   reason_ = str_cat(leader.name(), " has finished; waiting for the others to leave");
 }
 
-bool CoordinatorCore::Impl::someone_finished() const {
-  return std::ranges::any_of(members(), [](const Slot& s) { return s.left && s.finished && s.trains(); });
-}
-
 void CoordinatorCore::Impl::note_end_of_work(Slot& slot) {
   slot.left = slot.drained = slot.finished = true;
   slot.phase = Phase::kFinished;
@@ -398,7 +383,8 @@ void CoordinatorCore::Impl::note_finished(Slot& slot) {
 bool CoordinatorCore::Impl::take_end_of_work(Slot& slot) {
   const bool trained = config_.trained_before || config_.built_in;
   const bool earlier = trained && gathers_earlier_view();
-  const bool finished = earlier || (ring_ && slot.rank >= 0 && (config_.built_in || someone_finished()));
+  const bool finished =
+      earlier || (ring_ && slot.rank >= 0 && (config_.built_in || places_.someone_finished()));
   if (slot.attached() || !slot.trains() || !finished) return false;
   if (earlier) {
     note_finished(slot);
@@ -410,7 +396,7 @@ bool CoordinatorCore::Impl::take_end_of_work(Slot& slot) {
 }
 
 void CoordinatorCore::Impl::on(const StreamEnded& in) {
-  Slot* slot = slot_of(in.stream);
+  Slot* slot = places_.slot_of(in.stream);
   if (slot == nullptr) return;
   slot->stream = {};
   log(str_cat(slot->name(), "'s stream ended without a goodbye", in.reason.empty() ? "" : ": ",
@@ -423,7 +409,7 @@ void CoordinatorCore::Impl::on(const StreamEnded& in) {
 }
 
 void CoordinatorCore::Impl::on(const PodFact& in) {
-  Slot* slot = slot_of(static_cast<int>(in.role), in.index);
+  Slot* slot = places_.slot_of(static_cast<int>(in.role), in.index);
   if (slot == nullptr) return log(str_cat("pod ", in.pod, " is nobody's"));
   const bool earlier =
       slot->hello ? slot->hello->pod() != in.pod : !in.pod.empty() && slot->last_pod == in.pod;
@@ -456,7 +442,7 @@ void CoordinatorCore::Impl::on(const PodFact& in) {
 }
 
 void CoordinatorCore::Impl::on(const AbsentMember& in) {
-  Slot* slot = slot_of(static_cast<int>(in.role), in.index);
+  Slot* slot = places_.slot_of(static_cast<int>(in.role), in.index);
   if (slot == nullptr || slot->observes() || slot->attached() || slot->left || !judges()) return;
   // It was to take the place of one that is lost.
   const bool replaces = ring_ && slot->lost && plan::attempt_in(in.pod).value_or(-1) >= slot->incarnation;
@@ -480,20 +466,10 @@ void CoordinatorCore::Impl::on(const Resize& in) {
   if (!ring_ || !judges()) return;
   const auto wanted = std::ranges::find(in.roles, Role::kWorker, &ExpectedRole::role);
   const int workers = wanted == in.roles.end() ? 0 : std::min(wanted->count, kMaxMembers);
-  int there = 0;
-  for (Slot& slot : members()) {
-    if (slot.role != Role::kWorker) continue;
-    slot.surplus = slot.index >= workers;
-    there = std::max(there, slot.index + 1);
-  }
-  for (int index = there; index < workers; ++index) {
-    Slot more{.role = Role::kWorker, .index = index, .incarnation = config_.attempt};
-    slots_.insert(slots_.begin() + static_cast<std::ptrdiff_t>(members_), std::move(more));
-    ++members_;
-  }
+  const int standby = wanted == in.roles.end() ? 0 : wanted->standby;
+  const int there = places_.set_workers(workers, standby, config_.attempt);
   std::erase_if(config_.roles, [](const ExpectedRole& each) { return each.role == Role::kWorker; });
-  standby_ = wanted == in.roles.end() ? 0 : wanted->standby;
-  config_.roles.push_back({Role::kWorker, workers, standby_});
+  config_.roles.push_back({Role::kWorker, workers, standby});
   if (there != workers)
     log(str_cat("the job is to have ", pluralize(workers, "worker", "workers"), ", not ", there));
   drop_surplus();
@@ -503,8 +479,8 @@ void CoordinatorCore::Impl::on(const Resize& in) {
 // others behind it that stay goes with those: evidence and reports know slots by their numbers.
 void CoordinatorCore::Impl::drop_surplus() {
   bool missed = false;
-  for (std::size_t i = members_; i-- > 0;) {
-    Slot& slot = slots_[i];
+  for (std::size_t i = members().size(); i-- > 0;) {
+    Slot& slot = slots()[i];
     if (!slot.surplus || (slot.rank >= 0 && state_ != JobState::kForming && slot.attached())) continue;
     if (slot.attached()) evict(slot.stream, "the job is smaller now", true, true);
     std::erase_if(lost_, [&](const Lost& each) {
@@ -519,10 +495,9 @@ void CoordinatorCore::Impl::drop_surplus() {
     slot.rank = -1;
     slot.stream = {};
     slot.evidence.reset();
-    if (i + 1 < members_) continue;
+    if (i + 1 < members().size()) continue;
     log(str_cat(slot.name(), " has no place any more"));
-    slots_.erase(slots_.begin() + static_cast<std::ptrdiff_t>(i));
-    --members_;
+    places_.remove_last_member();
   }
   if (!missed) return;
   reports_.clear();
@@ -543,28 +518,15 @@ void CoordinatorCore::Impl::on(const Stop& in) {
   reason_ = str_cat("stopping: ", stop_reason_);
   log(reason_);
   choose_saver();
-  for (const Slot& slot : slots_) {  // rank 0 saves what the servers hold: they are told once nobody trains
+  for (const Slot& slot : slots()) {  // rank 0 saves what the servers hold: they are told once nobody trains
     const bool stays = slot.role == Role::kServer || (slot.observes() && another_follows_);
     if (slot.attached() && !stays) evict(slot.stream, stop_reason_, false, false);
   }
 }
 
-Slot* CoordinatorCore::Impl::slot_of(StreamId stream) {
-  const auto it = std::find_if(slots_.begin(), slots_.end(),
-                               [&](const Slot& s) { return s.attached() && s.stream == stream; });
-  return it == slots_.end() ? nullptr : &*it;
-}
-
-Slot* CoordinatorCore::Impl::slot_of(int role, std::int64_t index) {
-  const auto it = std::find_if(slots_.begin(), slots_.end(), [&](const Slot& s) {
-    return static_cast<int>(s.role) == role && s.index == index;
-  });
-  return it == slots_.end() ? nullptr : &*it;
-}
-
 // Others have the state, and go on: what it holds is not to be written beside what they write.
 void CoordinatorCore::Impl::fence(StreamId stream, const std::string& reason) {
-  const Slot* const it = slot_of(stream);
+  const Slot* const it = places_.slot_of(stream);
   const bool others_hold = std::ranges::any_of(
       members(), [it](const Slot& s) { return &s != it && s.attached() && s.viewed && s.rank >= 0; });
   evict(stream, reason, false, true);
@@ -577,7 +539,7 @@ void CoordinatorCore::Impl::evict(StreamId stream, const std::string& reason, bo
   message.mutable_evict()->set_job_finished(finished);
   message.mutable_evict()->set_save(stream.value != 0 && stream == saver_);
   // Rank 0 may wake up, and would save beside the one that does in its place.
-  const Slot* const to = slot_of(stream);
+  const Slot* const to = places_.slot_of(stream);
   const bool another_saves = saver_.value != 0 && to != nullptr && to->rank == 0;
   // With a server went a part of the weights: nobody shall wait for a snapshot of the rest.
   message.mutable_evict()->set_discard(
@@ -596,13 +558,8 @@ void CoordinatorCore::Impl::break_protocol(Slot& slot, const std::string& what) 
   if (judges() && !slot.observes()) lose(slot, {Seen::kBrokeProtocol, what}, now_);
 }
 
-Slot* CoordinatorCore::Impl::leader() {
-  const auto it = std::ranges::find(slots_, 0, &Slot::rank);
-  return it == slots_.end() ? nullptr : &*it;
-}
-
 bool CoordinatorCore::Impl::is_observer(StreamId stream) const {
-  return std::any_of(slots_.begin(), slots_.end(),
+  return std::any_of(slots().begin(), slots().end(),
                      [&](const Slot& s) { return s.observes() && s.attached() && s.stream == stream; });
 }
 

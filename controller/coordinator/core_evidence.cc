@@ -26,7 +26,7 @@ void CoordinatorCore::Impl::lose(Slot& slot, api::Observation seen, TimePoint si
 }
 
 void CoordinatorCore::Impl::on_peer_fault(Slot& slot, const v1::PeerFault& fault) {
-  const auto peer = std::find_if(slots_.begin(), slots_.end(), [&](const Slot& s) {
+  const auto peer = std::find_if(slots().begin(), slots().end(), [&](const Slot& s) {
     return s.hello && s.hello->member_id() == fault.peer_member_id();
   });
   const auto ignored = [&](const char* why) {
@@ -34,7 +34,7 @@ void CoordinatorCore::Impl::on_peer_fault(Slot& slot, const v1::PeerFault& fault
   };
   if (state_ != JobState::kRunning) return ignored("no view is running");
   if (fault.generation() != generation_.value) return ignored("it is about another generation");
-  if (peer == slots_.end() || &*peer == &slot) return ignored("it names no other member");
+  if (peer == slots().end() || &*peer == &slot) return ignored("it names no other member");
   if (slot.observes() || peer->observes()) return ignored("observers have no links");
   if (peer->lost) return ignored("the others go on without that member");
   if (peer->left && !peer->evidence) return ignored("that member has finished");
@@ -52,26 +52,13 @@ void CoordinatorCore::Impl::on_peer_fault(Slot& slot, const v1::PeerFault& fault
               reports_.back().reason));
 }
 
-bool CoordinatorCore::Impl::someone_attached() const {
-  return std::any_of(slots_.begin(), slots_.end(), [](const Slot& s) { return s.attached(); });
-}
-
-int CoordinatorCore::Impl::attached_trainers() const {
-  return static_cast<int>(
-      std::count_if(slots_.begin(), slots_.end(), [](const Slot& s) { return s.trains() && s.attached(); }));
-}
-
-int CoordinatorCore::Impl::trainers_left() const {
-  return static_cast<int>(std::ranges::count_if(slots_, &Slot::counts));
-}
-
 // Silence is only evidence where the core was there to listen: after a pause of its own process (a stopped
 // terminal, a swapped out machine) everybody is heard anew, and has as much time left as before.
 void CoordinatorCore::Impl::forgive_own_absence() {
-  if (now_ - last_now_ > longest_absence() && someone_attached()) {
+  if (now_ - last_now_ > longest_absence() && places_.someone_attached()) {
     form_since_ += now_ - last_now_;
     drain_since_ += now_ - last_now_;
-    for (Slot& slot : slots_) {
+    for (Slot& slot : slots()) {
       slot.last_heard = std::max(slot.last_heard, now_);
       if (slot.saves_since) slot.saves_since = now_;
       if (slot.evidence && slot.evidence->lapsed)
@@ -106,7 +93,7 @@ void CoordinatorCore::Impl::find_frozen() {
   for (Slot& slot : members()) {
     if (slot.attached() && slot.rank >= 0 && !slot.drained && now_ > drained_by(slot)) late.push_back(&slot);
   }
-  // Who is in the exchange waits for one that is not.
+  // A member in the exchange waits for one that is not.
   const auto waits = [](const Slot* slot) { return slot->part == Part::kExchange; };
   if (!std::ranges::all_of(late, waits)) std::erase_if(late, waits);
   for (Slot* const slot : late) lose(*slot, {Seen::kKeepsView, std::to_string(generation_.value)}, now_);
@@ -126,7 +113,7 @@ void CoordinatorCore::Impl::find_hung() {
   const Duration timeout = std::chrono::milliseconds(config_.training.exchange().timeout_ms());
   const Hung found = coordinator::find_hung(at_work, least_hang(timeout));
   for (const int each : found.hung) {
-    Slot& slot = slots_[static_cast<std::size_t>(each)];
+    Slot& slot = slots()[static_cast<std::size_t>(each)];
     lose(slot, {Seen::kTakesNoStep, hang_text(slot, found.waiting)}, now_ - slot.in_part);
   }
   find_save_that_hangs();
@@ -150,15 +137,15 @@ void CoordinatorCore::Impl::find_save_that_hangs() {
 }
 
 // With the verb; of many the first.
-std::string CoordinatorCore::Impl::names_of(std::span<const int> slots) const {
+std::string CoordinatorCore::Impl::names_of(std::span<const int> numbers) const {
   constexpr std::size_t kMostNamed = 8;
   std::string names;
-  for (std::size_t i = 0; i < std::min(slots.size(), kMostNamed); ++i) {
-    const char* const glue = i == 0 ? "" : i + 1 == slots.size() ? " and " : ", ";
-    names += str_cat(glue, slots_[static_cast<std::size_t>(slots[i])].name());
+  for (std::size_t i = 0; i < std::min(numbers.size(), kMostNamed); ++i) {
+    const char* const glue = i == 0 ? "" : i + 1 == numbers.size() ? " and " : ", ";
+    names += str_cat(glue, slots()[static_cast<std::size_t>(numbers[i])].name());
   }
-  if (slots.size() > kMostNamed) names += str_cat(" and ", slots.size() - kMostNamed, " more");
-  return str_cat(names, slots.size() == 1 ? " waits for it" : " wait for it");
+  if (numbers.size() > kMostNamed) names += str_cat(" and ", numbers.size() - kMostNamed, " more");
+  return str_cat(names, numbers.size() == 1 ? " waits for it" : " wait for it");
 }
 
 std::string CoordinatorCore::Impl::hang_text(const Slot& slot, std::span<const int> waiting) const {
@@ -174,7 +161,7 @@ TimePoint CoordinatorCore::Impl::due() const {
   if (suspicious_since_) return last_now_;
   TimePoint due = TimePoint::max();
   // Often enough that its own absence shows, and so that nobody's silence lasts unseen.
-  if (someone_attached()) due = last_now_ + longest_absence() / 2;
+  if (places_.someone_attached()) due = last_now_ + longest_absence() / 2;
   for (const Slot& slot : members()) {
     if (slot.attached()) due = std::min(due, slot.last_heard + config_.heartbeat_timeout);
     if (slot.evidence) return last_now_;
@@ -205,7 +192,8 @@ TimePoint CoordinatorCore::Impl::drained_by(const Slot& slot) const {
 // A ring whose view has trained misses nobody: the planner replaces members, and they come in time.
 void CoordinatorCore::Impl::find_missing() {
   if (state_ != JobState::kForming || now_ - form_since_ < config_.form_timeout) return;
-  if (ring_ && (generation_.value > 0 || (config_.elastic && attached_trainers() >= config_.min_trainers)))
+  if (ring_ &&
+      (generation_.value > 0 || (config_.elastic && places_.attached_trainers() >= config_.min_trainers)))
     return;
   std::string names;
   for (const Slot& slot : members()) {
@@ -266,7 +254,7 @@ void CoordinatorCore::Impl::decide() {
                     kind == api::FaultKind::kMissing || next_view;
   if (!ripe && waited < config_.grace) return;
   if (waited < config_.save_timeout && expects_the_asked(evidence)) return;
-  if (may_come_back(slots_[static_cast<std::size_t>(root.slot)])) return;
+  if (may_come_back(slots()[static_cast<std::size_t>(root.slot)])) return;
   if (!root.sure && waited < config_.report_window) return;
   if (!diagnosis::has_hard(evidence)) {
     const auto quiet = [&](const Slot& s) {
@@ -296,7 +284,7 @@ bool CoordinatorCore::Impl::may_come_back(const Slot& slot) const {
 }
 
 api::Fault CoordinatorCore::Impl::make_verdict(const RootCause& root) const {
-  const Slot& slot = slots_[static_cast<std::size_t>(root.slot)];
+  const Slot& slot = slots()[static_cast<std::size_t>(root.slot)];
   api::Fault verdict{.kind = diagnosis::kind_of(root.seen.kind),
                      .role = slot.role,
                      .index = slot.index,
@@ -316,7 +304,7 @@ api::Fault CoordinatorCore::Impl::make_verdict(const RootCause& root) const {
     if (verdict.victims.size() == api::kMostVictims) {
       ++verdict.more_victims;
     } else {
-      verdict.victims.push_back(victim_of(root, slots_[static_cast<std::size_t>(each)]));
+      verdict.victims.push_back(victim_of(root, slots()[static_cast<std::size_t>(each)]));
     }
   }
   return diagnosis::diagnose({}, std::move(verdict));
@@ -331,7 +319,7 @@ api::Victim CoordinatorCore::Impl::victim_of(const RootCause& root, const Slot& 
   }
   for (const PeerReport& r : reports_) {
     if (r.reporter != number(slot)) continue;
-    victim.seen = {Seen::kLostLink, slots_[static_cast<std::size_t>(r.peer)].name()};
+    victim.seen = {Seen::kLostLink, slots()[static_cast<std::size_t>(r.peer)].name()};
     if (r.peer == root.slot) break;
   }
   const bool tells = api::is_own_word(root.seen.kind) || root.seen.kind == Seen::kNotJoined;
@@ -343,12 +331,13 @@ api::Victim CoordinatorCore::Impl::victim_of(const RootCause& root, const Slot& 
 // With servers ranks are places, also in the view of an earlier coordinator, in which they train on unless
 // they wait for another.
 LossDecision CoordinatorCore::Impl::decide_on(const api::Fault& verdict) {
-  const Slot& missed = *slot_of(static_cast<int>(verdict.role), verdict.index);
+  const Slot& missed = *places_.slot_of(static_cast<int>(verdict.role), verdict.index);
   const bool earlier =
       gathers_earlier_view() && config_.trained_before && verdict.kind != api::FaultKind::kUnreachable;
   api::Fault in_view = verdict;
   if (earlier) in_view.rank = number(missed);
-  LossDecision decision = config_.on_member_lost(in_view, trainers_left() - (missed.counts() ? 1 : 0));
+  LossDecision decision =
+      config_.on_member_lost(in_view, places_.trainers_left() - (missed.counts() ? 1 : 0));
   if (decision.action == LossAction::kGoOn && state_ != JobState::kRunning && !earlier)
     return {LossAction::kFailJob, "no view is running that could go on"};
   if (decision.action == LossAction::kFormNextView && !ring_)
@@ -357,7 +346,7 @@ LossDecision CoordinatorCore::Impl::decide_on(const api::Fault& verdict) {
 }
 
 void CoordinatorCore::Impl::carry_out(api::Fault verdict) {
-  Slot& missed = *slot_of(static_cast<int>(verdict.role), verdict.index);
+  Slot& missed = *places_.slot_of(static_cast<int>(verdict.role), verdict.index);
   const LossDecision decision = decide_on(verdict);
   if (decision.action != LossAction::kFailJob) {
     log(diagnosis::message_of(verdict));

@@ -1,11 +1,8 @@
 #pragma once
 
 // The inside of CoordinatorCore, for its own files only: core.cc (inputs and their order), core_evidence.cc
-// (diagnosis), core_states.cc (views and endings), core_report.cc.
-//
-// A slot is one place (core.h), or an observer's: empty, held by an attached member, or by one that has left.
-// Every input first changes slots, then settle() draws the conclusions that the moment allows: verdict, next
-// state, next view.
+// (diagnosis), core_states.cc (views and endings), core_report.cc. Every input first changes slots, then
+// settle() draws the conclusions that the moment allows: verdict, next state, next view.
 
 #include <cstdint>
 #include <optional>
@@ -20,6 +17,7 @@
 #include "controller/coordinator/core_hang.h"
 #include "controller/coordinator/core_hello.h"
 #include "controller/coordinator/core_load.h"
+#include "controller/coordinator/core_places.h"
 #include "controller/coordinator/core_progress.h"
 #include "controller/coordinator/core_ring.h"
 #include "controller/coordinator/core_silence.h"
@@ -29,65 +27,6 @@
 #include "controller/diagnosis/view_text.h"
 
 namespace paceline::coordinator {
-
-struct Slot {
-  Role role = Role::kWorker;
-  int index = 0;
-  std::optional<v1::Hello> hello;  // of the member that holds it
-  std::string last_pod;            // of the member that held it before, whose end may still be told
-  std::int64_t incarnation = 0;    // the lowest that may attach
-  bool viewed = false;             // it was given a view, by this coordinator or an earlier one
-  bool has_stepped = false;        // it has told of a step that it applied
-  bool holds = false;              // it has trained, stands by now, and has no newer state yet
-  StreamId stream;                 // 0: none
-  TimePoint last_heard{};
-  Gaps gaps;
-  bool left = false;             // said goodbye
-  bool finished = false;         // its work was done when it left
-  bool lost = false;             // the others go on without it
-  bool surplus = false;          // the job is to have no such place
-  bool finished_before = false;  // in an earlier coordinator's view, of which it has left
-  int rank = -1;                 // in the current view, or the last one while the next is formed
-  bool drained = false;          // waits for the next view
-  // A newcomer in the present view: how it gets the state from those who train.
-  enum class CatchUp : std::uint8_t { kNone, kUnderWay, kDone, kFailed } catch_up = CatchUp::kNone;
-  v1::CoordinatorMessage catch_up_word;  // where it is under way, which its stream may have lost
-  // In Forming, of a member that holds an earlier coordinator's view: what its first heartbeat tells.
-  enum class Held : std::uint8_t { kUntold, kTrains, kWaits } held = Held::kUntold;
-  Phase phase = Phase::kStarting;
-  Step step = 0;
-  TimePoint stepped_at{};                // when its step was last seen to rise
-  Part part = Part::kNone;               // of the step after `step`
-  Duration in_part{};                    // on its own clock, when it was last heard
-  bool behind = false;                   // it was last heard in an earlier view than the one that it is in
-  std::optional<TimePoint> saves_since;  // a checkpoint, and the others wait
-  Pace pace;
-  MemberTelemetry telemetry;  // but for a server's, which is load's
-  ServerLoad load;
-  bool served = false;  // a server all of whose workers have left, or an observer that has looked once more:
-                        // these are its last numbers
-  bool told_over = false;   // an observer, on its stream, that the training is
-  std::uint64_t taken = 0;  // the newest heartbeat whose records are counted
-  std::optional<diagnosis::Evidence> evidence;
-  std::optional<int> exit_code, signal;
-
-  bool attached() const { return stream.value != 0; }
-  bool ended_well() const { return exit_code == 0 && !signal; }
-  bool counts() const { return trains() && !lost && !surplus; }     // of those that train, and are left
-  bool gone() const { return lost || surplus || finished_before; }  // nobody waits for it
-  bool observes() const { return role == Role::kEvaluator; }
-  bool trains() const { return role == Role::kChief || role == Role::kWorker; }
-  // A state: it has told of its step, or was in a view of which nobody here knows more.
-  bool may_hold() const { return step > 0 || (hello && hello->held_generation() > 0); }
-  std::string name() const { return member_name(role, index); }
-  void vacate() {
-    Slot empty{.role = role,
-               .index = index,
-               .last_pod = hello ? hello->pod() : last_pod,
-               .incarnation = incarnation};
-    *this = std::move(empty);
-  }
-};
 
 class CoordinatorCore::Impl {
  public:
@@ -122,7 +61,6 @@ class CoordinatorCore::Impl {
   void check_weights(const Slot& slot, const v1::Heartbeat& heartbeat);
   void bind(Slot& slot, const Attached& in);
   bool gathers_earlier_view() const { return state_ == JobState::kForming && generation_.value == 0; }
-  bool someone_finished() const;  // of those who train
   void note_end_of_work(Slot& slot);
   void note_finished(Slot& slot);
   bool take_end_of_work(Slot& slot);
@@ -134,16 +72,13 @@ class CoordinatorCore::Impl {
   void lose(Slot& slot, api::Observation seen, TimePoint since, bool soft = false);
   void forgive_own_absence();
   Duration longest_absence() const { return config_.heartbeat_timeout / 2; }
-  bool someone_attached() const;
-  int trainers_left() const;
-  int attached_trainers() const;
   LossDecision decide_on(const api::Fault& verdict);
   bool may_come_back(const Slot& slot) const;
   Duration patience_with(const Slot& slot) const;
   void find_frozen();
   void find_hung();
   void find_save_that_hangs();
-  std::string names_of(std::span<const int> slots) const;
+  std::string names_of(std::span<const int> numbers) const;
   std::string hang_text(const Slot& slot, std::span<const int> waiting) const;
   void find_missing();
   std::vector<diagnosis::Evidence> all_evidence() const;
@@ -165,21 +100,10 @@ class CoordinatorCore::Impl {
   void form_if_complete();
   void form_ring();
   void form(std::uint64_t generation, const std::vector<Slot*>& chosen, bool adopts);
-  // Whether those of an earlier view that are here are all that may come.
-  enum class Gathering : std::uint8_t { kWaits, kAdopts, kOver };
-  Gathering gathered_ring() const;
-  bool is_ready(const Slot& slot) const;
-  bool waits_to_join(const Slot& slot) const;
-  bool joins(const Slot& slot) const;
-  int most_trainers() const;
-  std::vector<Slot*> candidates(Gathering gathering, bool begun, bool all_newcomers);
-  std::vector<Slot*> wanted_newcomers();
   void take_in_joiners();
   void begin_catch_up(Slot& newcomer);
   bool misses_gone();
   void miss_lost();
-  // Whether all members hold the same view of an earlier coordinator; its generation, else 0.
-  std::uint64_t common_view() const;
   void make_view(const std::vector<Slot*>& chosen, bool keeps_ranks);
   static v1::ViewMember view_member(const Slot& slot);
   void drain_for_next_view(const std::string& why);
@@ -192,14 +116,13 @@ class CoordinatorCore::Impl {
   TimePoint stop_by() const;               // REQUIRES: stopping_
   TimePoint end_due() const;               // REQUIRES: stopping_ or finish_by_
   bool judges() const { return !is_final(state_) && !stopping_ && !finish_by_; }
-  // Those that a view is made of; the rest of the slots are observers'.
-  std::span<Slot> members() { return {slots_.data(), members_}; }
-  std::span<const Slot> members() const { return {slots_.data(), members_}; }
-  Slot* leader();  // rank 0; null: there is none
+  std::vector<Slot>& slots() { return places_.slots(); }
+  const std::vector<Slot>& slots() const { return places_.slots(); }
+  std::span<Slot> members() { return places_.members(); }
+  std::span<const Slot> members() const { return places_.members(); }
+  Slot* leader() { return places_.leader(); }
   const Slot* leader() const { return const_cast<Impl*>(this)->leader(); }
-  Slot* slot_of(StreamId stream);
-  Slot* slot_of(int role, std::int64_t index);
-  int number(const Slot& slot) const { return static_cast<int>(&slot - slots_.data()); }
+  int number(const Slot& slot) const { return places_.number(slot); }
   void log(std::string reason) { effects_.reasons.push_back(std::move(reason)); }
   void evict(StreamId stream, const std::string& reason, bool finished, bool close);
   void fence(StreamId stream, const std::string& reason);
@@ -217,11 +140,7 @@ class CoordinatorCore::Impl {
 
   CoreConfig config_;
   bool ring_ = false;  // no servers
-  int standby_ = 0;    // of those that train so many wait until another one is lost
-  // Chief, workers, servers; then evaluators; each by index. Resize adds workers behind those that there are,
-  // and takes the last ones away, so that the numbers of the others stay.
-  std::vector<Slot> slots_;
-  std::size_t members_ = 0;
+  Places places_;
   JobState state_ = JobState::kForming;
   std::string reason_;
   Generation generation_;  // newest given out

@@ -7,7 +7,7 @@ namespace paceline::coordinator {
 
 Phase CoordinatorCore::Impl::phase_of(const Slot& slot) const {
   if (slot.catch_up == Slot::CatchUp::kUnderWay) return Phase::kCatchingUp;
-  const bool stands_by = standby_ > 0 && state_ == JobState::kRunning && waits_to_join(slot);
+  const bool stands_by = places_.standby() > 0 && state_ == JobState::kRunning && slot.waits_to_join();
   return stands_by && slot.catch_up == Slot::CatchUp::kNone ? Phase::kStandby : slot.phase;
 }
 
@@ -18,7 +18,7 @@ Report CoordinatorCore::Impl::report(TimePoint now) const {
   report.reason = reason_;
   report.in_state = std::max(now - state_since_, Duration::zero());
   report.generation = generation_;
-  for (const Slot& slot : slots_) {
+  for (const Slot& slot : slots()) {
     MemberReport member;
     member.role = slot.role;
     member.index = slot.index;

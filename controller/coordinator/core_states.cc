@@ -18,11 +18,11 @@ void CoordinatorCore::Impl::settle() {
   if (is_final(state_)) return;
   settle_end();
   if (state_ == JobState::kDraining && !stopping_ &&
-      std::all_of(slots_.begin(), slots_.end(), [](const Slot& s) { return s.rank < 0 || s.drained; })) {
+      std::all_of(slots().begin(), slots().end(), [](const Slot& s) { return s.rank < 0 || s.drained; })) {
     state_ = JobState::kForming;
     form_since_ = now_;
     if (!ring_) {
-      for (Slot& slot : slots_) slot.rank = -1;
+      for (Slot& slot : slots()) slot.rank = -1;
     }
     reason_ = "waiting for members of the next view";
     log(reason_);
@@ -32,7 +32,7 @@ void CoordinatorCore::Impl::settle() {
 }
 
 TimePoint CoordinatorCore::Impl::stop_by() const {
-  const bool may_save = std::any_of(slots_.begin(), slots_.end(), [this](const Slot& s) {
+  const bool may_save = std::any_of(slots().begin(), slots().end(), [this](const Slot& s) {
     return s.attached() && (s.rank == 0 || s.stream == saver_);
   });
   return stop_since_ +
@@ -47,19 +47,19 @@ void CoordinatorCore::Impl::settle_end() {
   const auto is_waited_for = [this](const Slot& s) {  // not who waits for a view that does not come
     return s.trains() && s.attached() && (!ring_ || stopping_ || s.rank >= 0);
   };
-  if (std::ranges::any_of(slots_, is_waited_for)) {
+  if (std::ranges::any_of(slots(), is_waited_for)) {
     nobody_since_.reset();
     if (now_ < (stopping_ ? stop_by() : *finish_by_)) return;
   } else {
     if (!nobody_since_) nobody_since_ = now_;
-    const bool counts = std::any_of(slots_.begin(), slots_.end(), [](const Slot& s) {
+    const bool counts = std::any_of(slots().begin(), slots().end(), [](const Slot& s) {
       return s.role == Role::kServer && s.attached() && s.rank >= 0 && !s.served;
     });
     if (counts && now_ < *nobody_since_ + config_.heartbeat_timeout) return;
     if (!stopping_ && observers_look() && now_ < *nobody_since_ + config_.stop_timeout) return;
-    const bool observed =
-        stopping_ && !another_follows_ &&
-        std::any_of(slots_.begin(), slots_.end(), [](const Slot& s) { return s.observes() && s.attached(); });
+    const bool observed = stopping_ && !another_follows_ &&
+                          std::any_of(slots().begin(), slots().end(),
+                                      [](const Slot& s) { return s.observes() && s.attached(); });
     if (observed && now_ < stop_since_ + config_.stop_timeout) return;  // for their goodbyes
   }
   if (stopping_) return end(JobState::kStopped, str_cat("stopped: ", stop_reason_), false);
@@ -70,7 +70,7 @@ void CoordinatorCore::Impl::settle_end() {
 // it has seen that.
 bool CoordinatorCore::Impl::observers_look() {
   bool looks = false;
-  for (Slot& slot : slots_) {
+  for (Slot& slot : slots()) {
     if (!slot.observes() || !slot.attached()) continue;
     if (!std::exchange(slot.told_over, true)) send_drain(slot, "the training is over");
     looks |= !slot.served;
@@ -89,13 +89,6 @@ TimePoint CoordinatorCore::Impl::end_due() const {
   return due;
 }
 
-std::uint64_t CoordinatorCore::Impl::common_view() const {
-  const std::uint64_t held = members().front().hello->held_generation();
-  const bool all = std::all_of(members().begin(), members().end(),
-                               [&](const Slot& s) { return s.gone() || s.hello->held_generation() == held; });
-  return all && generation_.value == 0 && held <= kMostCount ? held : 0;
-}
-
 void CoordinatorCore::Impl::form_if_complete() {
   if (state_ != JobState::kForming || suspicious_since_ || !judges()) return;
   if (ring_) return form_ring();
@@ -104,7 +97,7 @@ void CoordinatorCore::Impl::form_if_complete() {
                        [&](const Slot& s) { return s.gone() || condition(s); });
   };
   if (!all([](const Slot& s) { return s.attached(); })) return;
-  const std::uint64_t common = common_view();
+  const std::uint64_t common = generation_.value == 0 ? places_.common_view() : 0;
   const auto all_say = [&](Slot::Held held) { return all([&](const Slot& s) { return s.held == held; }); };
   const auto one_says = [&](Slot::Held held) { return !all([&](const Slot& s) { return s.held != held; }); };
   const bool adopts = common > 0 && all_say(Slot::Held::kTrains);
@@ -144,48 +137,12 @@ void CoordinatorCore::Impl::form(std::uint64_t generation, const std::vector<Slo
   progress_.new_view(!before.empty() && leader_ != before);
   state_ = JobState::kRunning;
   drop_surplus();
-  const bool all = chosen.size() == members_;
+  const bool all = chosen.size() == members().size();
   reason_ = str_cat("view ", generation_.value, " of ", pluralize(chosen.size(), "member", "members"));
   log(str_cat(reason_, adopts ? " goes on: all are attached again, and train in it"
                        : all  ? " is formed: all are attached"
-                              : str_cat(" is formed, of ", members_, " places")));
+                              : str_cat(" is formed, of ", members().size(), " places")));
   effects_.report_changed = true;
-}
-
-// A member in no view, with its data open. One of an earlier view, which comes when this one has been formed
-// without it, is a newcomer, too, and its state counts.
-bool CoordinatorCore::Impl::waits_to_join(const Slot& slot) const {
-  return slot.attached() && slot.rank < 0 && !slot.surplus && slot.phase == Phase::kWaiting;
-}
-
-// A joiner that is still at the state would be waited for by those who could train.
-bool CoordinatorCore::Impl::is_ready(const Slot& slot) const {
-  return waits_to_join(slot) && slot.catch_up != Slot::CatchUp::kUnderWay;
-}
-
-// A newcomer that has not tried to catch up is waited for only where the others are too few.
-bool CoordinatorCore::Impl::joins(const Slot& slot) const {
-  return is_ready(slot) && (slot.catch_up != Slot::CatchUp::kNone || !slot.hello->catches_up());
-}
-
-int CoordinatorCore::Impl::most_trainers() const {
-  const auto places = std::ranges::count_if(slots_, [](const Slot& s) { return s.trains() && !s.surplus; });
-  return static_cast<int>(places) - standby_;
-}
-
-// The next view has them, and the present one has not.
-std::vector<Slot*> CoordinatorCore::Impl::wanted_newcomers() {
-  std::vector<RingMember> there;
-  for (const Slot& slot : members()) {
-    const bool in_view = slot.attached() && slot.rank >= 0;
-    if (in_view || waits_to_join(slot)) there.push_back({number(slot), slot.role == Role::kChief, in_view});
-  }
-  std::vector<Slot*> wanted;
-  for (const int each : choose_ring(std::move(there), most_trainers())) {
-    Slot& slot = slots_[static_cast<std::size_t>(each)];
-    if (slot.rank < 0) wanted.push_back(&slot);
-  }
-  return wanted;
 }
 
 // Joiners come when all that are wanted have the state, or do not get it from those who train: then the next
@@ -197,9 +154,9 @@ void CoordinatorCore::Impl::take_in_joiners() {
   for (const Slot& slot : members()) {
     if (slot.surplus && slot.rank >= 0) return drain_for_next_view(str_cat(slot.name(), " leaves"));
   }
-  if (std::ranges::count_if(members(), [](const Slot& s) { return s.rank >= 0; }) > most_trainers())
+  if (std::ranges::count_if(members(), [](const Slot& s) { return s.rank >= 0; }) > places_.most_trainers())
     return drain_for_next_view("the job is smaller now");
-  const std::vector<Slot*> wanted = wanted_newcomers();
+  const std::vector<Slot*> wanted = places_.wanted_newcomers();
   bool waits = false;
   for (Slot* const slot : wanted) {
     const bool has_none = !slot->viewed && slot->catch_up == Slot::CatchUp::kNone;
@@ -234,35 +191,10 @@ void CoordinatorCore::Impl::begin_catch_up(Slot& newcomer) {
               " while they train"));
 }
 
-CoordinatorCore::Impl::Gathering CoordinatorCore::Impl::gathered_ring() const {
-  std::uint64_t held = 0;
-  std::size_t size = 0, here = 0, finished = 0;
-  for (const Slot& slot : members()) {
-    if (slot.finished_before) ++finished;
-    if (!slot.attached() || slot.hello->held_generation() < held) continue;
-    if (slot.hello->held_generation() > held) here = 0;
-    held = slot.hello->held_generation();
-    size = slot.hello->held_size();
-    ++here;
-  }
-  if (held == 0) return Gathering::kOver;
-  const auto holds = [&](const Slot& slot) {
-    return slot.attached() && slot.hello->held_generation() == held;
-  };
-  const auto one_says = [&](Slot::Held what) {
-    return std::ranges::any_of(members(), [&](const Slot& s) { return holds(s) && s.held == what; });
-  };
-  const bool complete = here + finished == size;
-  const bool others_may_come =
-      std::ranges::any_of(members(), [](const Slot& s) { return !s.attached() && !s.gone(); });
-  if (!complete) return others_may_come ? Gathering::kWaits : Gathering::kOver;
-  if (one_says(Slot::Held::kWaits) || held > kMostCount) return Gathering::kOver;
-  return one_says(Slot::Held::kUntold) ? Gathering::kWaits : Gathering::kAdopts;
-}
-
 void CoordinatorCore::Impl::form_ring() {
-  const Gathering gathering = generation_.value == 0 ? gathered_ring() : Gathering::kOver;
-  if (gathering == Gathering::kWaits) return;
+  const Places::Gathering gathering =
+      generation_.value == 0 ? places_.gathered_ring() : Places::Gathering::kOver;
+  if (gathering == Places::Gathering::kWaits) return;
   const bool begun = std::ranges::any_of(members(), [](const Slot& s) { return s.attached() && s.viewed; });
   // Its work is done: where rank 0 was lost since, others do the rest without it.
   const auto is_done = [](const Slot& s) { return s.left && s.finished; };
@@ -271,13 +203,14 @@ void CoordinatorCore::Impl::form_ring() {
   const bool overdue = config_.elastic && now_ - form_since_ >= config_.start_timeout;
   // Members that stand by do not stand in for those that have trained, and may come yet.
   const bool trained = config_.trained_before || std::ranges::any_of(members(), &Slot::finished_before);
-  const bool enough = standby_ > 0 && !trained && attached_trainers() >= most_trainers();
+  const bool enough =
+      places_.standby() > 0 && !trained && places_.attached_trainers() >= places_.most_trainers();
   if (!begun && !all && !overdue && !enough) return;
   const int least = config_.min_trainers - static_cast<int>(std::ranges::count_if(members(), is_done));
-  std::vector<Slot*> chosen = candidates(gathering, begun, false);
+  std::vector<Slot*> chosen = places_.candidates(gathering, begun, false);
   // The one that has the state may be among those who stand by.
   const bool holds = std::ranges::any_of(chosen, &Slot::may_hold);
-  if (!holds || static_cast<int>(chosen.size()) < least) chosen = candidates(gathering, begun, true);
+  if (!holds || static_cast<int>(chosen.size()) < least) chosen = places_.candidates(gathering, begun, true);
   const int trainers = static_cast<int>(chosen.size());
   if (trainers < least || chosen.empty()) {
     reason_ =
@@ -286,7 +219,7 @@ void CoordinatorCore::Impl::form_ring() {
   }
   std::uint64_t held = 0;
   for (const Slot* slot : chosen) held = std::max<std::uint64_t>(held, slot->hello->held_generation());
-  const bool adopts = gathering == Gathering::kAdopts && begun;
+  const bool adopts = gathering == Places::Gathering::kAdopts && begun;
   if (adopts) std::ranges::sort(chosen, {}, [](const Slot* slot) { return slot->hello->held_rank(); });
   form(held, chosen, adopts);
 }
@@ -295,25 +228,10 @@ void CoordinatorCore::Impl::form_ring() {
 // replaced never comes.
 void CoordinatorCore::Impl::miss_lost() {
   for (const Lost& each : lost_) {
-    const bool missed = config_.on_member_lost(each.fault, trainers_left()).action == LossAction::kFailJob;
+    const bool missed =
+        config_.on_member_lost(each.fault, places_.trainers_left()).action == LossAction::kFailJob;
     if (missed) return carry_out(api::Fault(each.fault));
   }
-}
-
-std::vector<Slot*> CoordinatorCore::Impl::candidates(Gathering gathering, bool begun, bool all_newcomers) {
-  std::vector<RingMember> there;
-  for (const Slot& slot : members()) {
-    if (!slot.attached() || slot.surplus) continue;
-    if (begun && !slot.viewed && !(all_newcomers ? is_ready(slot) : joins(slot))) continue;
-    if (gathering == Gathering::kAdopts && slot.hello->held_generation() == 0) continue;
-    const bool in_view = slot.viewed && (!all_newcomers || slot.may_hold());
-    there.push_back({number(slot), slot.role == Role::kChief, in_view, slot.holds});
-  }
-  const int most = gathering == Gathering::kAdopts ? kMaxMembers : most_trainers();
-  std::vector<Slot*> chosen;
-  for (const int each : choose_ring(std::move(there), most))
-    chosen.push_back(&slots_[static_cast<std::size_t>(each)]);
-  return chosen;
 }
 
 // Who had finished is not there for another view, which is no failure of its process; nor is who was lost.
@@ -334,7 +252,7 @@ bool CoordinatorCore::Impl::misses_gone() {
 void CoordinatorCore::Impl::make_view(const std::vector<Slot*>& chosen, bool keeps_ranks) {
   view_ = {};
   view_.set_generation(generation_.value);
-  view_.set_trainers(static_cast<std::uint32_t>(most_trainers()));
+  view_.set_trainers(static_cast<std::uint32_t>(places_.most_trainers()));
   ViewRecord record{generation_, {}};
   const auto trainers = std::ranges::count_if(chosen, [](const Slot* s) { return s->trains(); });
   for (Slot& slot : members()) {
@@ -383,7 +301,7 @@ void CoordinatorCore::Impl::drain_for_next_view(const std::string& why) {
   view_changes_.ends(why);
   reason_ = drain_reason_ = str_cat("view ", generation_.value, " ends: ", why);
   log(reason_);
-  for (const Slot& slot : slots_) {
+  for (const Slot& slot : slots()) {
     if (slot.attached() && slot.rank >= 0) send_drain(slot, drain_reason_);
   }
 }
@@ -395,7 +313,7 @@ void CoordinatorCore::Impl::end(JobState state, std::string reason, bool finishe
   log(str_cat("the job is ", job_state_name(state_), ": ", reason_));
   progress_.end(now_);
   choose_saver();
-  for (Slot& slot : slots_) {
+  for (Slot& slot : slots()) {
     // For the next attempt.
     const bool stays = slot.observes() && (state_ == JobState::kFailed || another_follows_);
     if (!slot.attached() || stays) continue;

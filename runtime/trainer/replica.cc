@@ -187,7 +187,7 @@ absl::Status Replica::spread(collective::Communicator& communicator, exchange::G
   const auto deadline = [&] { return Deadline::after(clock.now(), limit); };
   std::array<std::int64_t, 3> given = {step_, on_device_ ? device_->steps() : optimizer_->steps(), compared_};
   PL_RETURN_IF_ERROR(communicator.broadcast(given.data(), given.size(), DType::kI64, source, deadline()));
-  // Whoever holds the same is given what it has: should the source go, the others still have its state.
+  // A member that holds the same is given what it has: should the source go, the others still have its state.
   whole_ = given[0] == step_ && given[2] == compared_;
   std::vector<float*> vectors = {weights_.data()};
   for (const optimizer::StateVector& state : optimizer_->state()) vectors.push_back(state.values.data());
