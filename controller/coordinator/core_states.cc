@@ -113,8 +113,9 @@ void CoordinatorCore::Impl::form_if_complete() {
 void CoordinatorCore::Impl::form(std::uint64_t generation, const std::vector<Slot*>& chosen, bool adopts) {
   std::uint64_t newest = std::max(generation_.value, config_.told_generation.value);
   for (const Slot& slot : members()) {
-    if (slot.hello)
-      newest = std::max(newest, std::min<std::uint64_t>(slot.hello->held_generation(), kMostCount));
+    if (!slot.hello) continue;
+    const std::uint64_t known = std::max(slot.hello->held_generation(), slot.hello->known_generation());
+    newest = std::max(newest, std::min<std::uint64_t>(known, kMostCount));
   }
   generation_.value = adopts ? generation : newest + 1;
   const std::string before = leader_;

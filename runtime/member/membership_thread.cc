@@ -172,6 +172,7 @@ v1::MemberMessage MembershipImpl::hello() {
   hello.set_incarnation(environment_.incarnation);
   hello.set_catches_up(true);
   auto state = state_.lock();
+  hello.set_known_generation(state->view.generation());
   for (int rank = 0; rank < state->view.members_size(); ++rank) {  // of one that others are in it holds none
     if (state->view.members(rank).member_id() != member_id_) continue;
     hello.set_held_generation(state->view.generation());

@@ -27,6 +27,8 @@ constexpr std::uint64_t kFound[] = {
     500008364,  // a member froze as its controller ended: nobody missed it, and the others waited without end
     500018246,  // streams of one member crossed in the network, and the one that it went by told it to end
     600001103,  // one that gave the state froze, and with it went that of those who held the same
+    600000348,  // a member that stood by was given another view of a generation that it knew, and waited
+                // without end
     600004400,  // a job was made smaller that had lost members for good: who was left waited without end
     838378335,  // a controller stood still while members were to end their view: they were blamed for it
     3090435547,  // the same

@@ -210,6 +210,7 @@ class Player {
     hello.set_host("host-a");
     hello.set_pid(100 + std::atoi(index.c_str()));
     hello.set_held_generation(static_cast<std::uint64_t>(line.number("held")));
+    hello.set_known_generation(static_cast<std::uint64_t>(line.number("known")));
     hello.set_attempt(line.number("attempt", attempt_));
     hello.set_incarnation(line.number("incarnation", attempt_));
     hello.set_catches_up(line.number("catches", 1) != 0);

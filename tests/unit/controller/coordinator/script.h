@@ -8,7 +8,7 @@
 //       [ps=N [mode=async|ssp] [gradients=N] [lost=N]] [evaluator=1]      lost, finished: the worker of
 //       that index, before
 //   hello STREAM ROLE INDEX [id=X] [pod=X] [job=X] [version=N] [attempt=N] [incarnation=N]
-//       [held=G [rank=N] [size=N]] [catches=0]
+//       [held=G [rank=N] [size=N]] [known=G] [catches=0]
 //   alive STREAM...                                  those that send heartbeats by themselves, every 200 ms
 //   resize worker=N
 //   wait MS                                          time passes, with a tick every 50 ms
