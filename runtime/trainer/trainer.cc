@@ -18,8 +18,6 @@ namespace {
 constexpr Duration kWordLimit = std::chrono::seconds(10);
 constexpr Duration kGoodbyeLimit = std::chrono::seconds(2);
 
-constexpr char kStopped[] = "this member was stopped";
-
 // What a server lacks is no lack of this member's.
 bool is_peers_fault(const absl::Status& status, int own_rank) {
   if (absl::IsResourceExhausted(status))
@@ -40,20 +38,10 @@ Trainer::Trainer(TrainerParts parts, TrainerOptions options)
       tables_(table_specs(spec_)),
       catch_ups_(parts_.membership, parts_.fabric, parts_.clock, parts_.logger),
       step_clock_(parts_.clock, &parts_.membership.progress().current_part()),
-      started_(parts_.clock.now()) {
-  parts_.membership.on_cancel([this](const absl::Status& why) { close_links(why); });
-  if (!servers_) {
-    parts_.membership.on_view([this](Generation newest) { close_earlier(newest); });
-    parts_.membership.on_catch_up([this](const v1::CatchUp& word) { catch_ups_.begin(word); });
-  }
-  parts_.stop.on_expire([this] { close_links(absl::CancelledError(kStopped)); });
-}
+      started_(parts_.clock.now()),
+      links_(parts_.membership, parts_.fabric, parts_.stop, catch_ups_, !servers_) {}
 
 Trainer::~Trainer() {
-  parts_.membership.on_cancel(nullptr);
-  parts_.membership.on_view(nullptr);
-  parts_.membership.on_catch_up(nullptr);
-  parts_.stop.on_expire(nullptr);
   parts_.membership.progress().set_extra(nullptr);
 }
 
@@ -103,7 +91,8 @@ Decision Trainer::on_error(const absl::Status& status) {
   if (absl::IsDataLoss(membership)) return machine_.ended_in_vain();
   if (!membership.ok()) return machine_.ended(absl::IsCancelled(membership), parts_.membership.is_to_save());
   if (parts_.stop.expired()) return machine_.stopped();
-  if (is_peers_fault(status, group_.rank) || (absl::IsCancelled(status) && is_superseded())) {
+  if (is_peers_fault(status, group_.rank) ||
+      (absl::IsCancelled(status) && links_.is_superseded(group_.generation))) {
     fault_ = status;
     return machine_.peer_failed();
   }
@@ -115,35 +104,6 @@ Decision Trainer::fail(const absl::Status& error) {
   outcome_.error = error;
   parts_.logger.error(str_cat("fails: ", error.message()));
   return absl::IsOutOfRange(error) ? machine_.diverged() : machine_.failed();
-}
-
-// This member trains no more. ABORTED, whatever the reason: to the peers, it is one that went away.
-void Trainer::close_links(const absl::Status& reason) {
-  parts_.fabric.cancel_connects(kLastGeneration);
-  catch_ups_.cancel();
-  const CloseLinks close = links_.lock()->close;  // a copy: nothing is called under the lock
-  if (close != nullptr) close(absl::AbortedError(std::string(reason.message())));
-}
-
-void Trainer::close_earlier(Generation newest) {
-  parts_.fabric.cancel_connects(Generation{newest.value - 1});
-  const Links links = *links_.lock();
-  catch_ups_.close_earlier(newest);
-  if (links.close != nullptr && links.generation < newest)
-    links.close(absl::AbortedError(str_cat("view ", newest.value, " has taken this one's place")));
-}
-
-bool Trainer::is_superseded() const {
-  return !servers_ && parts_.membership.newest_view() > group_.generation;
-}
-
-// The hooks may have come before the links: they are asked again once they can see them.
-void Trainer::adopt(CloseLinks close) {
-  *links_.lock() = {group_.generation, std::move(close)};
-  const absl::Status membership = parts_.membership.status();
-  if (!membership.ok()) close_links(membership);
-  if (parts_.stop.expired()) close_links(absl::CancelledError(kStopped));
-  if (is_superseded()) close_earlier(parts_.membership.newest_view());
 }
 
 // ---- training ----
@@ -310,7 +270,7 @@ Decision Trainer::report_fault() {
   }
   parts_.logger.warning(
       str_cat("step ", machine_.step(), " is abandoned, and waits for the next view: ", fault_.message()));
-  if (!is_superseded())
+  if (!links_.is_superseded(group_.generation))
     parts_.membership.report_peer_fault(group_.generation, machine_.step(), peer,
                                         std::string(fault_.message()));
   const Duration limit = servers_ ? kWordLimit : kFormingLimit;

@@ -19,7 +19,6 @@
 
 #include "absl/status/status.h"
 #include "base/clock.h"
-#include "base/guarded.h"
 #include "base/log.h"
 #include "proto/paceline/v1/coordinator.pb.h"
 #include "runtime/collective/fabric.h"
@@ -42,6 +41,7 @@
 #include "runtime/trainer/stop_request.h"
 #include "runtime/trainer/table_parts.h"
 #include "runtime/trainer/view_group.h"
+#include "runtime/trainer/view_links.h"
 #include "runtime/trainer/workload.h"
 
 namespace paceline::trainer {
@@ -81,8 +81,6 @@ class Trainer {
   Outcome run();
 
  private:
-  using CloseLinks = std::function<void(absl::Status)>;
-
   Decision carry_out(Todo todo);
   Decision prepare();
   Decision wait_for_view();
@@ -168,11 +166,6 @@ class Trainer {
   absl::StatusOr<std::string> write_model_files();
 
   absl::StatusOr<v1::View> next_view(Duration limit);
-  void adopt(CloseLinks close);
-  void close_links(const absl::Status& reason);
-  // A newer view has come: of earlier ones nothing is waited for any more.
-  void close_earlier(Generation newest);
-  bool is_superseded() const;  // likewise, as far as the present view goes
   void report_step(const StepResult& result);
   enum class HashTelling : std::uint8_t { kAlways, kIfRounder };  // Progress: set, or offer
   void report_hash(HashTelling telling = HashTelling::kAlways);
@@ -209,11 +202,6 @@ class Trainer {
   v1::View view_;
   collective::Group group_;
   std::shared_ptr<collective::Communicator> communicator_;
-  struct Links {
-    Generation generation;
-    CloseLinks close;  // null: there are none
-  };
-  Guarded<Links> links_;                       // the hooks'
   std::optional<Source> source_;               // of the state that a view begins with
   std::shared_ptr<pserver::Client> client_;    // with parameter servers, in place of the communicator
   std::unique_ptr<ServerSaver> saver_;         // of their state, in rank 0; goes before what it uses
@@ -238,6 +226,8 @@ class Trainer {
   bool stepped_ = false;
   bool lack_told_ = false;  // that it has no NCCL, where that is all that gradients lack
   TimePoint started_{}, training_since_{};
+
+  ViewLinks links_;  // last: its hooks use all of the above
 };
 
 }  // namespace paceline::trainer

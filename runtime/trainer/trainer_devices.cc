@@ -146,10 +146,11 @@ absl::StatusOr<std::shared_ptr<exchange::GradientExchange>> Trainer::open_device
     return by_hosts(not_opened.why, not_opened.fault);
   }
   const Exchange exchange = std::move(opened->exchange);
-  adopt([links = communicator_, exchange = std::weak_ptr(exchange)](const absl::Status& reason) {
-    links->close(reason);
-    if (const Exchange open = exchange.lock()) open->close(reason);
-  });
+  links_.adopt(group_.generation,
+               [links = communicator_, exchange = std::weak_ptr(exchange)](const absl::Status& reason) {
+                 links->close(reason);
+                 if (const Exchange open = exchange.lock()) open->close(reason);
+               });
   parts_.logger.info(str_cat("gradients go from device to device",
                              opened->how.empty() ? "" : str_cat(" (", opened->how, ")")));
   return exchange;

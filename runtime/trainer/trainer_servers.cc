@@ -43,7 +43,7 @@ absl::Status Trainer::connect_servers() {
 // for their state; where that is being collected already (kOver) it goes on, as with all-reduce. A state of
 // which a part is lost, or that is wrong, nobody waits for: a server that hangs would never send its part.
 void Trainer::adopt_servers(Turns turns) {
-  adopt([this, client = client_, turns](const absl::Status& why) {
+  links_.adopt(group_.generation, [this, client = client_, turns](const absl::Status& why) {
     if (absl::IsDataLoss(parts_.membership.status())) {
       client->close(why);
     } else if (turns == Turns::kTaken) {

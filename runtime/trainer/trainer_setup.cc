@@ -168,7 +168,8 @@ Decision Trainer::stand_by() {
 absl::Status Trainer::connect() {
   if (servers_) return connect_servers();
   PL_ASSIGN_OR_RETURN(communicator_, parts_.fabric.connect(group_, Deadline::after(now(), kLoadLimit)));
-  adopt([links = communicator_](absl::Status reason) { links->close(std::move(reason)); });
+  links_.adopt(group_.generation,
+               [links = communicator_](absl::Status reason) { links->close(std::move(reason)); });
   return absl::OkStatus();
 }
 

@@ -244,6 +244,7 @@ TEST_F(NcclTraining, WithOneThatJoinsItIsMadeAnew) {
   for (const int rank : {0, 2, 3}) {
     expect_finished(rank);
     EXPECT_EQ(opened(rank).back(), "communicator made anew: rank 2 has no earlier one");
+    EXPECT_GT(members_[static_cast<std::size_t>(rank)]->broadcasts, 0) << "the state stays on the devices";
   }
   EXPECT_EQ(nccl().counts().inits, 3U + 3U);
   EXPECT_EQ(nccl().counts().shrinks, 0U);
