@@ -44,10 +44,12 @@ absl::Status edit_run(const RunStore& store, const std::string& name, const RunE
 std::optional<RunEdit> RunEdits::look() {
   const std::string path = folder_ + "/job.yaml";
   struct stat info {};
-  if (::stat(path.c_str(), &info) != 0 || info.st_ino == seen_) return std::nullopt;
+  if (::stat(path.c_str(), &info) != 0) return std::nullopt;
+  const Seen found{info.st_ino, info.st_ctim.tv_sec, info.st_ctim.tv_nsec};
+  if (found == seen_) return std::nullopt;
   const auto job = read_saved_job(path);
   if (!job.ok()) return std::nullopt;
-  seen_ = info.st_ino;
+  seen_ = found;
   RunEdit edit{.suspend = job->spec.run_policy.suspend};
   if (const auto& worker = job->spec.replica_specs.worker; worker) edit.workers = worker->replicas;
   return edit;

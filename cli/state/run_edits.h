@@ -39,7 +39,13 @@ class RunEdits {
 
  private:
   const std::string folder_;
-  ino_t seen_ = 0;
+  // Of two edits the second's file may have the number of the file that was there before both.
+  struct Seen {
+    ino_t number = 0;
+    std::int64_t seconds = 0, nanoseconds = 0;  // when it got its name
+    bool operator==(const Seen&) const = default;
+  };
+  Seen seen_;
 };
 
 }  // namespace paceline::cli

@@ -111,6 +111,19 @@ TEST_F(RunSourceTest, ARunIsAnObjectAsAServerHasIt) {
   EXPECT_EQ(view().run->phase, "Stopped");
 }
 
+TEST_F(RunSourceTest, TheSecondOfTwoEditsBetweenTwoLooksCounts) {
+  RunEdits edits(run_->folder());
+  ASSERT_TRUE(edits.look());
+  for (const std::int64_t workers : {2, 3, 2, 3}) {  // a file may have the number of the one before the last
+    ASSERT_TRUE(edit_run(store_, "mine", {.suspend = true, .workers = workers}, "edit").ok());
+    ASSERT_TRUE(edit_run(store_, "mine", {.suspend = false, .workers = workers}, "edit").ok());
+    const auto edit = edits.look();
+    ASSERT_TRUE(edit);
+    EXPECT_EQ(edit->workers, workers);
+    EXPECT_EQ(edit->suspend, false);
+  }
+}
+
 TEST_F(RunSourceTest, EditsAreForTheOwner) {
   RunEdits edits(run_->folder());
   const auto first = edits.look();
