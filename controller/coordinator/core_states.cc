@@ -133,7 +133,10 @@ void CoordinatorCore::Impl::form(std::uint64_t generation, const std::vector<Slo
     slot->viewed = false;
     slot->holds = true;
   }
-  view_changes_.formed(generation_, effects_.view->members, progress_.step());
+  std::vector<ViewChanges::Member> in_view;
+  for (const Slot* slot : chosen)
+    in_view.push_back({slot->name(), slot->hello ? slot->hello->member_id() : ""});
+  view_changes_.formed(generation_, std::move(in_view), progress_.step());
   if (leader() != nullptr && leader()->hello) leader_ = leader()->hello->member_id();
   progress_.new_view(!before.empty() && leader_ != before);
   state_ = JobState::kRunning;

@@ -15,11 +15,11 @@ double in_seconds(std::int64_t ns) {
 }
 
 // The names of `all` that are not among `others`.
-std::vector<std::string> missing(const std::vector<std::string>& all,
-                                 const std::vector<std::string>& others) {
+std::vector<std::string> missing(const std::vector<ViewChanges::Member>& all,
+                                 const std::vector<ViewChanges::Member>& others) {
   std::vector<std::string> names;
-  for (const std::string& name : all) {
-    if (std::ranges::find(others, name) == others.end()) names.push_back(name);
+  for (const ViewChanges::Member& member : all) {
+    if (std::ranges::find(others, member) == others.end()) names.push_back(member.name);
   }
   if (names.size() <= ViewChanges::kMostNamed) return names;
   const std::size_t more = names.size() - ViewChanges::kMostNamed + 1;
@@ -36,23 +36,24 @@ void ViewChanges::member_lost(const std::string& why, Duration noticed) {
   noticed_ = std::max(noticed_.value_or(Duration::zero()), noticed);
 }
 
-void ViewChanges::formed(Generation generation, std::vector<std::string> members, Step applied) {
-  change_.reset();
-  if (!members_.empty()) {
-    change_ = api::ViewChange{.generation = generation,
-                              .came = missing(members, members_),
-                              .left = missing(members_, members),
-                              .message = std::exchange(why_, "")};
-    if (noticed_) change_->noticed_seconds = std::chrono::duration<double>(*noticed_).count();
-  }
-  noticed_.reset();
+void ViewChanges::formed(Generation generation, std::vector<Member> members, Step applied) {
+  generation_ = generation;
   members_ = std::move(members);
-  applied_ = applied;
+  applied_ = begins_ ? std::max(applied_, applied) : applied;
+  begins_ = true;
 }
 
 std::optional<api::ViewChange> ViewChanges::begins(const v1::ViewBegin& word) {
-  if (!change_) return std::nullopt;
-  api::ViewChange change = *std::exchange(change_, std::nullopt);
+  if (!std::exchange(begins_, false)) return std::nullopt;
+  const auto before = std::exchange(before_, members_);
+  const std::string why = std::exchange(why_, "");
+  const auto noticed = std::exchange(noticed_, std::nullopt);
+  if (!before) return std::nullopt;
+  api::ViewChange change{.generation = generation_,
+                         .came = missing(members_, *before),
+                         .left = missing(*before, members_),
+                         .message = why};
+  if (noticed) change.noticed_seconds = std::chrono::duration<double>(*noticed).count();
   change.view_seconds = in_seconds(word.view_ns());
   change.state_seconds = in_seconds(word.state_ns());
   change.step_seconds = in_seconds(word.step_ns());

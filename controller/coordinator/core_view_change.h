@@ -18,23 +18,31 @@ namespace paceline::coordinator {
 
 class ViewChanges {
  public:
+  struct Member {
+    std::string name, id;  // "worker-1"; another one in the same place has another id
+    bool operator==(const Member&) const = default;
+  };
+
   // Since the newest view was formed: a member was lost, and `noticed` after; or the view ends in order.
   void member_lost(const std::string& why, Duration noticed);
   void ends(const std::string& why) { why_ = why; }
-  // The newest view has these members; `applied`: steps by the one before.
-  void formed(Generation generation, std::vector<std::string> members, Step applied);
-  // A member's word of the newest view: what there is to tell, once; nothing of a first view.
+  // The newest view has these members; `applied`: steps by those before.
+  void formed(Generation generation, std::vector<Member> members, Step applied);
+  // A member's word of the newest view: what there is to tell, once, against the last view that took a step;
+  // nothing where there was none.
   std::optional<api::ViewChange> begins(const v1::ViewBegin& word);
 
   // The first so many that came or left are named.
   static constexpr std::size_t kMostNamed = 8;
 
  private:
-  std::vector<std::string> members_;  // of the newest view
-  std::string why_;
+  std::optional<std::vector<Member>> before_;  // of the last view that took a step
+  std::vector<Member> members_;                // of the newest view
+  Generation generation_;
+  bool begins_ = false;  // nobody has told of a step in it
+  std::string why_;      // since `before_`
   std::optional<Duration> noticed_;
   Step applied_ = 0;
-  std::optional<api::ViewChange> change_;  // that nobody has told the times of
 };
 
 }  // namespace paceline::coordinator

@@ -30,14 +30,16 @@ std::string members_of(const api::ViewChange& change) {
 }
 
 std::string times_of(const api::ViewChange& change) {
-  const std::string noticed =
-      change.noticed_seconds ? str_cat("noticed after ", duration(*change.noticed_seconds), ", ") : "";
+  constexpr double kSoon = 0.0005;
+  const bool tells = change.noticed_seconds.value_or(0) >= kSoon;
+  const std::string noticed = tells ? str_cat("noticed after ", duration(*change.noticed_seconds), ", ") : "";
   const double first_step = change.view_seconds + change.state_seconds + change.step_seconds;
   return str_cat(noticed, "first step after ", duration(first_step), " (", duration(change.view_seconds),
                  " to the view, ", duration(change.state_seconds), " to one state, ",
                  duration(change.step_seconds), " for the step), ",
                  change.steps_lost == 0 ? "no step lost"
-                                        : str_cat(pluralize(change.steps_lost, "step", "steps"), " lost"));
+                                        : str_cat(pluralize(change.steps_lost, "step", "steps"),
+                                                  " lost: it goes on from step ", change.step - 1));
 }
 
 std::string text_of(const api::ViewChange& change) {

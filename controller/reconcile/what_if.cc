@@ -10,6 +10,7 @@
 #include "controller/plan/plan.h"
 #include "controller/plan/pods.h"
 #include "controller/plan/restart.h"
+#include "controller/plan/rules.h"
 #include "controller/plan/simulate.h"
 
 namespace paceline::reconcile {
@@ -59,11 +60,24 @@ std::string at_what_time(Duration wait) {
   return wait > Duration::zero() ? plan::in_time(wait) : " at once";
 }
 
+// One that is lost for good dies no more.
+int first_place(const api::TrainingJob& job, Role role) {
+  int index = 0;
+  for (const api::MemberStatus& member : job.status.members) {
+    if (member.role == role && member.index == index && member.phase == plan::kLostPhase) ++index;
+  }
+  const auto& replica = api::replica_spec(job, role);
+  return index < replica->places() ? index : 0;
+}
+
 class Question {
  public:
-  Question(const plan::Observed& model, Role role, int index) : world_(model), role_(role), index_(index) {}
+  // `trainers`: who train now.
+  Question(const plan::Observed& model, int trainers, Role role, int index)
+      : world_(model), trainers_(trainers), role_(role), index_(index) {}
 
-  std::string answer() {
+  std::string answer(bool has_checkpoint) {
+    has_checkpoint_ = has_checkpoint;
     kill();
     const plan::Plan next = plan::plan(world_);
     const api::Restarts& before = world_.job.status.restarts;
@@ -72,7 +86,7 @@ class Question {
       return str_cat("the job fails (", next.status.reason, ")", advice());
     if (after.attempt != before.attempt) {
       const Duration wait = after.not_before.value_or(world_.now) - world_.now;
-      return str_cat("all members begin again", at_what_time(wait), ", from the newest checkpoint");
+      return str_cat("all members begin again", at_what_time(wait), ", ", from_where());
     }
     const bool replaced = number_of(after, role_, index_) != number_of(before, role_, index_);
     if (!replaced) return str_cat(of_the_others(), "; nobody takes its place");
@@ -90,7 +104,7 @@ class Question {
       pod.finished = world_.now;
       world_.seen[pod.uid] = {pod.phase, world_.now - kLongAgo};
     }
-    left_ = static_cast<int>(api::trainer_count(world_.job)) - (api::trains(role_) ? 1 : 0);
+    left_ = trainers_ - (api::trains(role_) ? 1 : 0);
     if (!world_.report || role_ == Role::kEvaluator) return;
     api::Fault fault{.kind = api::FaultKind::kDead, .role = role_, .index = index_, .signal = kSigkill};
     for (plan::ReportedMember& member : world_.report->members) {
@@ -112,6 +126,12 @@ class Question {
 
   bool in_ring() const { return plan::is_elastic(world_.job, role_); }
 
+  std::string from_where() const {
+    const api::Checkpoint& checkpoint = world_.job.spec.checkpoint;
+    const bool saves = checkpoint.every_steps > 0 || checkpoint.every_seconds > 0;
+    return saves || has_checkpoint_ ? "from the newest checkpoint" : "from step 0: it makes no checkpoints";
+  }
+
   std::string advice() const {
     const bool never = api::replica_spec(world_.job, role_)->restart_policy == api::RestartPolicy::kNever;
     if (!never) return "";
@@ -124,8 +144,10 @@ class Question {
     if (!world_.report) return "the others stay";
     if (role_ == Role::kEvaluator) return "training goes on";
     const bool stands_by = in_ring() && api::standby_count(world_.job) > 0;
+    if (left_ == 0)
+      return str_cat(stands_by ? "one that stands by takes its place" : "training goes on", ", ",
+                     from_where());
     if (stands_by) return "one that stands by takes its place, and no step is lost";
-    if (left_ == 0) return "training goes on from the newest checkpoint";
     if (in_ring() && left_ < plan::min_trainers(world_.job))
       return str_cat("the ", pluralize(left_, "other waits", "others wait"), " with what they have trained");
     const std::string others = left_ == 1 ? "the other one goes on" : str_cat("the ", left_, " others go on");
@@ -133,9 +155,11 @@ class Question {
   }
 
   plan::Observed world_;
+  const int trainers_;
   const Role role_;
   const int index_;
   int left_ = 0;  // who train
+  bool has_checkpoint_ = false;
 };
 
 }  // namespace
@@ -143,11 +167,18 @@ class Question {
 std::vector<WhatIf> if_a_member_dies(const api::TrainingJob& job, const plan::Limits& limits, WallTime now) {
   if (plan::is_terminal(job.status.phase) || job.spec.run_policy.suspend) return {};
   const plan::Observed model = model_of(job, limits, now);
+  const bool runs = job.status.phase == api::Phase::kRunning && job.status.view.size > 0;
+  const std::int64_t servers = job.spec.replica_specs.ps ? job.spec.replica_specs.ps->replicas : 0;
+  const auto trainers = static_cast<int>(runs ? job.status.view.size - (job.spec.training ? servers : 0)
+                                              : api::trainer_count(job));
   std::vector<WhatIf> all;
   for (const Role role : {Role::kChief, Role::kWorker, Role::kServer, Role::kEvaluator}) {
     const auto& replica = api::replica_spec(job, role);
     if (!replica || replica->places() == 0) continue;
-    all.push_back({role, 0, Question(model, role, 0).answer()});
+    const int index = first_place(job, role);
+    const std::string text =
+        Question(model, trainers, role, index).answer(!job.status.last_checkpoint.empty());
+    all.push_back({role, index, text});
   }
   return all;
 }

@@ -141,8 +141,10 @@ void Trainer::report_step(const StepResult& result) {
   } else if (left_view_.has_value()) {
     parts_.logger.info(str_cat("step ", step, " is the first of view ", group_.generation.value, ", ",
                                format_duration(now() - *left_view_), " after the view before it ended"));
+  }
+  if (std::exchange(begins_view_, false)) {
     parts_.membership.progress().set_view_begin(
-        {viewed_at_ - *left_view_, aligned_at_ - viewed_at_, now() - aligned_at_, step});
+        {viewed_at_ - left_view_.value_or(viewed_at_), aligned_at_ - viewed_at_, now() - aligned_at_, step});
   }
   left_view_.reset();
   member::AppliedStep applied;

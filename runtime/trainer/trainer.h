@@ -223,6 +223,7 @@ class Trainer {
   bool aligned_ = false;                          // the members have held one state
   std::optional<TimePoint> left_view_;            // the last step, or wait, of the view before; until a step
   TimePoint viewed_at_{}, aligned_at_{};          // of the present view
+  bool begins_view_ = false;                      // it has taken no step in it
   bool stepped_ = false;
   bool lack_told_ = false;  // that it has no NCCL, where that is all that gradients lack
   TimePoint started_{}, training_since_{};

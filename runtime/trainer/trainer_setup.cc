@@ -411,6 +411,7 @@ Decision Trainer::align() {
   if (!status.ok()) return on_error(status);
   aligned_ = true;
   aligned_at_ = now();
+  begins_view_ = true;
 
   member::Progress& progress = parts_.membership.progress();
   if (!stepped_) {

@@ -12,6 +12,12 @@ using std::chrono::milliseconds;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
+std::vector<ViewChanges::Member> named(const std::vector<std::string>& names) {
+  std::vector<ViewChanges::Member> members;
+  for (const std::string& name : names) members.push_back({name, name});
+  return members;
+}
+
 v1::ViewBegin word(std::int64_t step) {
   v1::ViewBegin word;
   word.set_view_ns(4'000'000);
@@ -23,16 +29,17 @@ v1::ViewBegin word(std::int64_t step) {
 
 TEST(ViewChangesTest, AFirstViewHasNoneBefore) {
   ViewChanges changes;
-  changes.formed(Generation{1}, {"chief-0", "worker-0"}, 0);
+  changes.formed(Generation{1}, named({"chief-0", "worker-0"}), 0);
   EXPECT_EQ(changes.begins(word(1)), std::nullopt);
 }
 
 TEST(ViewChangesTest, ALossIsToldOnceWithItsTimes) {
   ViewChanges changes;
-  changes.formed(Generation{1}, {"chief-0", "worker-0", "worker-1"}, 0);
+  changes.formed(Generation{1}, named({"chief-0", "worker-0", "worker-1"}), 0);
+  EXPECT_EQ(changes.begins(word(1)), std::nullopt);
   changes.member_lost("worker-0 froze", milliseconds(2900));
   changes.member_lost("worker-1 was killed", milliseconds(1));
-  changes.formed(Generation{2}, {"chief-0"}, 120);
+  changes.formed(Generation{2}, named({"chief-0"}), 120);
   const auto change = changes.begins(word(121));
   ASSERT_TRUE(change);
   EXPECT_EQ(change->generation.value, 2U);
@@ -50,9 +57,10 @@ TEST(ViewChangesTest, ALossIsToldOnceWithItsTimes) {
 
 TEST(ViewChangesTest, AViewThatEndsInOrderLosesNobody) {
   ViewChanges changes;
-  changes.formed(Generation{1}, {"chief-0"}, 0);
+  changes.formed(Generation{1}, named({"chief-0"}), 0);
+  EXPECT_EQ(changes.begins(word(1)), std::nullopt);
   changes.ends("worker-0 joins");
-  changes.formed(Generation{2}, {"chief-0", "worker-0"}, 10);
+  changes.formed(Generation{2}, named({"chief-0", "worker-0"}), 10);
   const auto change = changes.begins(word(11));
   ASSERT_TRUE(change);
   EXPECT_THAT(change->came, ElementsAre("worker-0"));
@@ -62,27 +70,42 @@ TEST(ViewChangesTest, AViewThatEndsInOrderLosesNobody) {
 
 TEST(ViewChangesTest, ALossWhileAViewEndsIsTheReason) {
   ViewChanges changes;
-  changes.formed(Generation{1}, {"chief-0", "worker-0"}, 0);
+  changes.formed(Generation{1}, named({"chief-0", "worker-0"}), 0);
+  EXPECT_EQ(changes.begins(word(1)), std::nullopt);
   changes.ends("worker-1 joins");
   changes.member_lost("worker-0 was killed", {});
-  changes.formed(Generation{2}, {"chief-0"}, 10);
+  changes.formed(Generation{2}, named({"chief-0"}), 10);
   EXPECT_EQ(changes.begins(word(11))->message, "worker-0 was killed");
+}
+
+TEST(ViewChangesTest, AnotherMemberInTheSamePlaceHasCome) {
+  ViewChanges changes;
+  changes.formed(Generation{1}, {{"chief-0", "a"}, {"worker-0", "b"}}, 0);
+  EXPECT_EQ(changes.begins(word(1)), std::nullopt);
+  changes.formed(Generation{2}, {{"chief-0", "a"}, {"worker-0", "c"}}, 5);
+  const auto change = changes.begins(word(6));
+  EXPECT_THAT(change->came, ElementsAre("worker-0"));
+  EXPECT_THAT(change->left, ElementsAre("worker-0"));
 }
 
 TEST(ViewChangesTest, AViewThatTakesNoStepIsNotTold) {
   ViewChanges changes;
-  changes.formed(Generation{1}, {"chief-0", "worker-0", "worker-1"}, 0);
+  changes.formed(Generation{1}, named({"chief-0", "worker-0", "worker-1"}), 0);
+  EXPECT_EQ(changes.begins(word(1)), std::nullopt);
   changes.member_lost("worker-0 was killed", {});
-  changes.formed(Generation{2}, {"chief-0", "worker-1"}, 10);
+  changes.formed(Generation{2}, named({"chief-0", "worker-1"}), 10);
   changes.member_lost("worker-1 was killed", {});
-  changes.formed(Generation{3}, {"chief-0"}, 10);
-  EXPECT_THAT(changes.begins(word(11))->left, ElementsAre("worker-1"));
+  changes.formed(Generation{3}, named({"chief-0"}), 10);
+  const auto change = changes.begins(word(11));
+  EXPECT_THAT(change->left, ElementsAre("worker-0", "worker-1"));
+  EXPECT_EQ(change->message, "worker-0 was killed; worker-1 was killed");
 }
 
 TEST(ViewChangesTest, StepsThatAreTakenAgainAreCounted) {
   ViewChanges changes;
-  changes.formed(Generation{1}, {"chief-0", "worker-0"}, 0);
-  changes.formed(Generation{2}, {"chief-0"}, 120);
+  changes.formed(Generation{1}, named({"chief-0", "worker-0"}), 0);
+  EXPECT_EQ(changes.begins(word(1)), std::nullopt);
+  changes.formed(Generation{2}, named({"chief-0"}), 120);
   EXPECT_EQ(changes.begins(word(101))->steps_lost, 20);
 }
 
@@ -90,8 +113,9 @@ TEST(ViewChangesTest, OfManyMembersTheFirstAreNamed) {
   std::vector<std::string> many = {"chief-0"};
   for (int i = 0; i < 20; ++i) many.push_back(str_cat("worker-", i));
   ViewChanges changes;
-  changes.formed(Generation{1}, {"chief-0"}, 0);
-  changes.formed(Generation{2}, many, 0);
+  changes.formed(Generation{1}, named({"chief-0"}), 0);
+  EXPECT_EQ(changes.begins(word(1)), std::nullopt);
+  changes.formed(Generation{2}, named(many), 0);
   const auto change = changes.begins(word(1));
   ASSERT_EQ(change->came.size(), ViewChanges::kMostNamed);
   EXPECT_EQ(change->came.back(), "13 more");

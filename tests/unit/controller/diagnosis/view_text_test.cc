@@ -27,8 +27,8 @@ TEST(ViewTextTest, AChangeMayHaveTheSameMembers) {
 }
 
 TEST(ViewTextTest, StepsThatWereTakenAgainAreCounted) {
-  EXPECT_TRUE(times_of({.steps_lost = 1}).ends_with(", 1 step lost"));
-  EXPECT_TRUE(times_of({.steps_lost = 7}).ends_with(", 7 steps lost"));
+  EXPECT_TRUE(times_of({.step = 5, .steps_lost = 1}).ends_with(", 1 step lost: it goes on from step 4"));
+  EXPECT_TRUE(times_of({.step = 1, .steps_lost = 7}).ends_with(", 7 steps lost: it goes on from step 0"));
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "controller/plan/kubernetes_limits.h"
+#include "controller/plan/rules.h"
 #include "tests/unit/controller/plan/world.h"
 
 namespace paceline::reconcile {
@@ -79,7 +80,30 @@ TEST(WhatIfTest, AMemberThatStandsByTakesThePlace) {
 TEST(WhatIfTest, TheScopeOfTheJobBeginsAgain) {
   api::TrainingJob job = ring(kOnFailure);
   job.spec.replica_specs.worker->restart_scope = api::RestartScope::kJob;
+  EXPECT_EQ(answers(job)["worker-0"],
+            "all members begin again at once, from step 0: it makes no checkpoints");
+  job.spec.checkpoint.every_steps = 100;
   EXPECT_EQ(answers(job)["worker-0"], "all members begin again at once, from the newest checkpoint");
+}
+
+TEST(WhatIfTest, AMemberThatStandsByHasNoStateWhereTheOnlyOneThatTrainsDies) {
+  api::TrainingJob job = plan::make_job(0, 1);
+  job.spec.replica_specs.worker->restart_policy = kOnFailure;
+  job.spec.replica_specs.worker->standby = 1;
+  EXPECT_EQ(answers(job)["worker-0"],
+            "one that stands by takes its place, from step 0: it makes no checkpoints; another worker-0 "
+            "comes at once");
+}
+
+TEST(WhatIfTest, ThoseThatAreLostForGoodAreNotLeft) {
+  api::TrainingJob job = ring(kNever);
+  job.spec.replica_specs.worker->min_replicas = 3;
+  job.status.phase = api::Phase::kRunning;
+  job.status.view.size = 3;
+  job.status.members = {{.role = Role::kWorker, .index = 0, .phase = plan::kLostPhase}};
+  const auto texts = answers(job);
+  EXPECT_FALSE(texts.contains("worker-0"));
+  EXPECT_THAT(texts.at("worker-1"), ::testing::StartsWith("the job fails"));
 }
 
 TEST(WhatIfTest, ABudgetThatIsUsedUpIsTheEnd) {
@@ -90,7 +114,7 @@ TEST(WhatIfTest, ABudgetThatIsUsedUpIsTheEnd) {
 
 TEST(WhatIfTest, OneAloneGoesOnFromTheCheckpoint) {
   EXPECT_EQ(answers(ring(kOnFailure, 0))["chief-0"],
-            "training goes on from the newest checkpoint; another chief-0 comes at once");
+            "training goes on, from step 0: it makes no checkpoints; another chief-0 comes at once");
 }
 
 TEST(WhatIfTest, ServersAreMissedAndSpareWorkersAreNot) {
@@ -99,6 +123,7 @@ TEST(WhatIfTest, ServersAreMissedAndSpareWorkersAreNot) {
   auto& roles = job.spec.replica_specs;
   for (auto* const role : {&roles.chief, &roles.worker, &roles.ps, &roles.evaluator})
     (*role)->restart_policy = kOnFailure;
+  job.spec.checkpoint.every_steps = 100;
   const auto texts = answers(job);
   EXPECT_EQ(texts.at("ps-0"), "all members begin again at once, from the newest checkpoint");
   EXPECT_EQ(texts.at("worker-0"), "the 3 others go on; nobody takes its place");
