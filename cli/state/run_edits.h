@@ -39,7 +39,7 @@ class RunEdits {
 
  private:
   const std::string folder_;
-  // Of two edits the second's file may have the number of the file that was there before both.
+  // The second edit of two may give the file the number that it had before both.
   struct Seen {
     ino_t number = 0;
     std::int64_t seconds = 0, nanoseconds = 0;  // when it got its name

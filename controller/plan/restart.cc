@@ -245,7 +245,7 @@ void end_by(const Observed& observed, Failure failure, Plan& plan) {
           str_cat(failure.message, diagnosis::victims_of(failure.fault)), plan);
   const cluster::Pod* const pod = find_pod(observed, failure.fault.role, failure.fault.index);
   if (pod != nullptr) plan.failed_pod = *pod;
-  // Those that train on leave in order: nobody's end is taken for a failure.
+  // The others leave in order: nobody's end is taken for a failure.
   const bool others_train = observed.report && observed.report->state == JobState::kRunning;
   if (others_train && is_elastic(observed.job)) plan.stop_members = StopMembers{failure.message};
   plan.status.fault = std::move(failure.fault);

@@ -1,7 +1,7 @@
 #pragma once
 
-// What a member waits with for its peers in a view, and what ends that: the end of its membership, a newer
-// view, and a stop whose time is over. Each closes the links within a millisecond, and with them every wait.
+// A view's links, with which a member waits for its peers, and what ends that: the end of its membership, a
+// newer view, and a stop whose time is over. Each closes the links within a millisecond, and with them every wait.
 //
 // Threads: the hooks come from the membership's thread, and from StopRequest's; all else is the training
 // thread's.

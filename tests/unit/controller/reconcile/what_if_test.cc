@@ -95,7 +95,7 @@ TEST(WhatIfTest, AMemberThatStandsByHasNoStateWhereTheOnlyOneThatTrainsDies) {
             "comes at once");
 }
 
-TEST(WhatIfTest, ThoseThatAreLostForGoodAreNotLeft) {
+TEST(WhatIfTest, MembersThatAreLostForGoodAreNotLeft) {
   api::TrainingJob job = ring(kNever);
   job.spec.replica_specs.worker->min_replicas = 3;
   job.status.phase = api::Phase::kRunning;
