@@ -83,6 +83,7 @@ void ended_without_finishing(const Observed& observed, Plan& plan) {
           plan);
   const cluster::Pod* leader = find_pod(observed, slots.front().role, slots.front().index);
   if (leader != nullptr) plan.failed_pod = *leader;
+  clean_pods(observed, observed.limits.failure_grace, "the job has failed", plan);
 }
 
 }  // namespace

@@ -103,6 +103,22 @@ TEST(PlanTest, ConditionsTellTheStory) {
   EXPECT_TRUE(status.conditions[2].status);
 }
 
+TEST(PlanTest, NoEvaluatorIsLeftOfAJobThatHasNotFinished) {
+  Observed world = make_world(0, 1);
+  world.job.spec.replica_specs.worker->container = api::Container{.command = {"true"}};
+  world.job.spec.replica_specs.evaluator = api::ReplicaSpec{.replicas = 1};
+  apply(plan(world), world);
+  ASSERT_THAT(world.pods, SizeIs(2));
+  world.pods[1].phase = cluster::PodPhase::kRunning;
+  finish(world, world.pods[0], 0);
+  world.now += world.limits.report_grace;
+  const Plan made = plan(world);
+  EXPECT_EQ(made.status.reason, "NotFinished");
+  const std::vector<DeletePod> gone = actions_of<DeletePod>(made);
+  ASSERT_THAT(gone, SizeIs(1));
+  EXPECT_EQ(gone[0].name, world.pods[1].spec.name);
+}
+
 TEST(PlanTest, AStrangeCommandThatEndsBeforeItAttachesHasNotFinished) {
   Observed world = make_world(0, 1);
   world.job.spec.replica_specs.worker->container = api::Container{.command = {"true"}};
