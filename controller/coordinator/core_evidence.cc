@@ -172,6 +172,7 @@ TimePoint CoordinatorCore::Impl::due() const {
   if (state_ == JobState::kForming) {
     at(form_since_ + config_.form_timeout);
     at(form_since_ + config_.start_timeout);
+    at(gathers_since_ + config_.rejoin_grace);
   }
   for (const Slot& slot : members()) {
     if (state_ == JobState::kDraining) at(drained_by(slot));

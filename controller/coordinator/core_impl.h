@@ -151,6 +151,7 @@ class CoordinatorCore::Impl {
   Saves saves_;
   TimePoint now_{}, last_now_;
   TimePoint form_since_;     // Forming since
+  TimePoint gathers_since_;  // somebody is attached since
   TimePoint drain_since_{};  // Draining since
   TimePoint busy_at_{};      // a member of the view was last heard to evaluate or save
   bool stopping_ = false, another_follows_ = false;

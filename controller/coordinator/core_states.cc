@@ -207,8 +207,9 @@ void CoordinatorCore::Impl::form_ring() {
   const bool overdue = config_.elastic && now_ - form_since_ >= config_.start_timeout;
   // Members that stand by do not stand in for those that have trained, and may come yet.
   const bool trained = config_.trained_before || std::ranges::any_of(members(), &Slot::finished_before);
-  const bool enough =
-      places_.standby() > 0 && !trained && places_.attached_trainers() >= places_.most_trainers();
+  const bool rejoined = now_ - gathers_since_ >= config_.rejoin_grace;  // they come back by then
+  const bool enough = places_.standby() > 0 && !trained && rejoined &&
+                      places_.attached_trainers() >= places_.most_trainers();
   if (!begun && !all && !overdue && !enough) return;
   const int least = config_.min_trainers - static_cast<int>(std::ranges::count_if(members(), is_done));
   std::vector<Slot*> chosen = places_.candidates(gathering, begun, false);

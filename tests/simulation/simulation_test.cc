@@ -27,6 +27,9 @@ constexpr std::uint64_t kFound[] = {
     500008364,  // a member froze as its controller ended: nobody missed it, and the others waited without end
     500018246,  // streams of one member crossed in the network, and the one that it went by told it to end
     600001103,  // one that gave the state froze, and with it went that of those who held the same
+    700004704,  // of two that could take a place a new coordinator chose the one without a state
+    600027943,  // a controller ended whose status told of no training: those that stood by began anew beside
+                // the others
     600000348,  // a member that stood by was given another view of a generation that it knew, and waited
                 // without end
     600004400,  // a job was made smaller that had lost members for good: who was left waited without end
