@@ -24,9 +24,9 @@ def cluster_command(*arguments, seconds=UP_SECONDS):
     return subprocess.run([SCRIPT, *map(str, arguments)], capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=seconds)
 
 
-def bring_up(name):
+def bring_up(name, nodes=2):
     """A cluster that goes when this process does; returns its layout."""
-    result = cluster_command("up", "--name", name, "--while-pid", os.getpid())
+    result = cluster_command("up", "--name", name, "--nodes", nodes, "--while-pid", os.getpid())
     if result.returncode != 0:
         raise AssertionError(f"scripts/cluster up failed:\n{result.stderr}")
     sys.stderr.write(result.stderr)
@@ -41,12 +41,13 @@ def take_down(name):
 
 class ClusterCase(unittest.TestCase):
     layout = None   # of the program's one cluster
+    node_count = 2
 
     @classmethod
     def setUpClass(cls):
         if ClusterCase.layout is None:
             name = f"test-{os.getpid()}"
-            ClusterCase.layout = bring_up(name)
+            ClusterCase.layout = bring_up(name, cls.node_count)
             unittest.addModuleCleanup(take_down, name)
 
     def setUp(self):

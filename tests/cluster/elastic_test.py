@@ -7,9 +7,10 @@ import subprocess
 import tempfile
 
 import unittest_report
+from chaos_case import ChaosCase, undisturbed
 from cluster_case import needs_cluster
 from job_case import SLOW
-from machine import cluster, parts, processes
+from machine import cluster, parts
 from ring_case import RingCase, ring, successor_of
 
 # More than members with SLOW's share of a processor do until all that is lost here has come back: they do about 100 a second.
@@ -101,14 +102,14 @@ class ElasticTest(RingCase):
                 self.assertGreater(int(step), applied)
             applied = int(step)
 
-    def unthrottle(self, name):
-        """Its containers may use as much of the processors as there is."""
-        uids = [pod["metadata"]["uid"] for pod in self.pods(name).values()]
-        for folder in reversed(processes.cgroups_below(self.layout.cgroup)):
-            if any(uid in str(folder) for uid in uids):
-                for file, value in (("cpu.cfs_quota_us", "-1"), ("cpu.max", "max")):
-                    if (folder / file).exists():
-                        (folder / file).write_text(value)
+
+@needs_cluster
+class ChaosTest(ChaosCase):
+    def test_random_faults_lose_no_step(self):
+        """The tool must not rot. A developer runs many rounds, of other seeds: scripts/chaos --cluster."""
+        reference = undisturbed()
+        for number in range(2):
+            self.assertTrue(self.one_round(27, number, reference), f"round {number} of seed 27; its output says why")
 
 
 if __name__ == "__main__":

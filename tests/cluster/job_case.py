@@ -101,12 +101,16 @@ class JobCase(ClusterCase):
 
     def kill(self, program, pod_uid, number=signal.SIGKILL):
         """A signal for a pod's only process that runs this program."""
-        cgroups = {path.relative_to(root) for root in processes.cgroup_roots() for path in processes.cgroups_below(self.layout.cgroup)
-                   if pod_uid in str(path) and path.is_relative_to(root)}
-        pids = {pid for cgroup in cgroups for pid in processes.in_cgroup(cgroup) if program in processes.command_line(pid)[0]}
+        pids = self.processes_in(program, pod_uid)
         self.assertEqual(len(pids), 1, f"{program} in pod {pod_uid}")
         for pid in pids:
             self.assertTrue(processes.send(pid, number, lambda p: program in processes.command_line(p)[0]))
+
+    def processes_in(self, program, pod_uid):
+        """A pod's processes that run this program."""
+        cgroups = {path.relative_to(root) for root in processes.cgroup_roots() for path in processes.cgroups_below(self.layout.cgroup)
+                   if pod_uid in str(path) and path.is_relative_to(root)}
+        return {pid for cgroup in cgroups for pid in processes.in_cgroup(cgroup) if program in (processes.command_line(pid) or [""])[0]}
 
     # ---- jobs
 
