@@ -23,8 +23,8 @@ from job_case import CONTROLLERS, HOME, JOB_LABEL, SLOW
 from machine import api, cluster, network, parts, processes
 from ring_case import RingCase
 
-# Members that share a processor with others do 100 to 400 a second.
-STEPS = 6000
+# Members with SLOW's share of a processor do 100 to 200 a second, also one that is alone.
+STEPS, BATCH = 5000, 600
 BEGIN_SECONDS, MEND_SECONDS, END_SECONDS, DELETE_SECONDS = 90, 150, 150, 90
 # Members train on while they can't be reached for so long.
 SHORT_CUT = 1.5
@@ -193,6 +193,13 @@ class Round:
         self.loose.update(f"worker-{index}" for index in range(workers, self.most))
         self.case.run_kubectl("scale", f"tj/{self.name}", f"--replicas={workers}")
 
+    def suspend(self):
+        self.say("suspends and resumes")
+        self.loose.update(self.places)
+        self.case.suspend(self.name, "true")
+        processes.wait_until(f"{self.name} to be suspended", MEND_SECONDS, lambda: self.status().get("phase") in ("Suspended", "Succeeded", "Failed"))
+        self.case.suspend(self.name, "false")
+
     # ---- what is done to nodes
 
     def node(self):
@@ -307,18 +314,21 @@ class Round:
 
     FAULTS = ([kill] * 3 + [freeze] * 2 + [pause] + [delete] * 3 + [delete_by_force] + [scale] * 2 + [cut] * 3 + [part] * 2 + [kill_kubelet] * 2
               + [kill_kubelet_and_members] + [drain] * 2 + [kill_leader] * 2 + [kill_leader_and_members] * 2
-              + [kill_controllers, freeze_leader, kill_api_server])
+              + [suspend, kill_controllers, freeze_leader, kill_api_server])
 
     # ---- the round
 
     def begin(self):
         mount = {"spec": {**SLOW["spec"], "volumes": [{"name": "paceline", "hostPath": {"path": str(self.storage), "type": "Directory"}}]}}
-        made = checks.job(len(self.places) - 1, self.most, checks.training(STEPS))
+        made = checks.job(len(self.places) - 1, self.most, checks.training(STEPS, BATCH))
         made["metadata"]["name"] = self.name
         for role in made["spec"]["replicaSpecs"].values():
             role["template"] = mount
         self.case.apply(made)
-        processes.wait_until(f"{self.name} to train", BEGIN_SECONDS, self.is_whole)
+        if self.rng.random() < 0.2:
+            self.say("before all train")
+        else:
+            processes.wait_until(f"{self.name} to train", BEGIN_SECONDS, self.is_whole)
 
     def is_whole(self):
         """Each place's newest pod runs, and trains in the view; or the job has ended."""
@@ -459,7 +469,8 @@ class Chaos(ChaosCase):
 
 def undisturbed():
     """The model after a run on this machine."""
-    return checks.undisturbed(pathlib.Path(os.environ["PACELINE_BINARY_DIR"]) / "bin/paceline", checks.job(1, 1, checks.training(STEPS, checks.DIGITS)))
+    paceline = pathlib.Path(os.environ["PACELINE_BINARY_DIR"]) / "bin/paceline"
+    return checks.undisturbed(paceline, checks.job(1, 1, checks.training(STEPS, BATCH, checks.DIGITS)))
 
 
 def run(seed, numbers):

@@ -22,11 +22,11 @@ class Broken(Exception):
     pass
 
 
-def training(steps, inputs="data/digits.csv.gz"):
+def training(steps, batch, inputs="data/digits.csv.gz"):
     return {"model": {"type": "mlp", "hidden": [], "classes": 10},
             "data": {"format": "csv", "train": {"inputs": str(inputs)}, "testFraction": 0.2, "normalize": {"scale": 0.0625}},
             "optimizer": {"type": "SGD", "learningRate": 0.01, "momentum": 0.9},
-            "globalBatchSize": 60, "steps": steps, "evaluation": {"everySteps": 100_000}}
+            "globalBatchSize": batch, "steps": steps, "evaluation": {"everySteps": 100_000}}
 
 
 def job(workers, most, trains, **spec):
