@@ -259,6 +259,8 @@ void rule_status(const Observed& observed, const Observed& whole, Plan& plan) {
   if (observed.report) copy_report(*observed.report, plan.status);
   forget_lost_checkpoints(observed, plan.status);
   if (is_terminal(plan.status.phase)) plan.status.progress.eta_seconds.reset();
+  if (plan.status.phase == api::Phase::kSucceeded)
+    plan.status.progress = finished(observed.job, plan.status.progress);
   const bool same_attempt = plan.status.restarts.attempt == observed.job.status.restarts.attempt;
   if (!is_terminal(plan.status.phase) && same_attempt) note_running(observed, plan);
   const api::RunPolicy& policy = observed.job.spec.run_policy;

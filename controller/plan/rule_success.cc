@@ -35,7 +35,7 @@ std::string success_message(const Observed& observed) {
   if (!reported_finished(observed)) return "the leader's process ended well";
   // A coordinator that began when training was over has seen nothing of it.
   const api::Progress &told = observed.report->progress, &kept = observed.job.status.progress;
-  const api::Progress& progress = told.step > 0 ? told : kept;
+  const api::Progress progress = finished(observed.job, told.step > 0 ? told : kept);
   std::string message = str_cat("training finished after ", pluralize(progress.step, "step", "steps"));
   if (progress.test_accuracy) message += str_cat(", test accuracy ", *progress.test_accuracy);
   if (progress.test_auc) message += str_cat(", test AUC ", *progress.test_auc);

@@ -105,6 +105,13 @@ bool reported_finished(const Observed& observed) {
                              reported_finished(observed, leader.role, leader.index));
 }
 
+api::Progress finished(const api::TrainingJob& job, api::Progress known) {
+  if (!job.spec.training || job.spec.training->target || known.step >= known.total_steps) return known;
+  if (known.step > 0) known.epoch *= static_cast<double>(known.total_steps) / static_cast<double>(known.step);
+  known.step = known.total_steps;
+  return known;
+}
+
 bool training_finished(const Observed& observed) {
   if (reported_finished(observed)) return true;
   if (observed.report && !finished_unseen(observed)) return false;

@@ -50,6 +50,9 @@ std::string what_is_lost(const Observed& observed);
 bool training_finished(const Observed& observed);
 // The former alone.
 bool reported_finished(const Observed& observed);
+// The progress of a training that is over and well. The controller that was told of the last steps may be
+// gone; without a target they were all taken.
+api::Progress finished(const api::TrainingJob& job, api::Progress known);
 
 // status.members[].phase: of one that the others go on without, and of one that has said that its work is
 // done and whose pod has not ended yet.
