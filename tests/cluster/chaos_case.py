@@ -78,6 +78,7 @@ class Round:
         self.told, self.undoing, self.seen, self.attempts, self.lives = [], [], {}, {}, {}
         # How often something happened to a place that may cost it its pod; places of which nobody can say; and whether two controllers may be at work.
         self.hits, self.loose, self.simple, self.may_part = {}, set(), True, False
+        self.frozen = set()
         workers = rng.randint(1, 3)
         self.places = ["chief-0", *(f"worker-{index}" for index in range(workers))]
         self.wanted, self.most = list(self.places), workers + 1
@@ -167,6 +168,7 @@ class Round:
         self.say(f"freezes {place}")
         if self.signal(place, signal.SIGSTOP):
             self.hit(place)
+            self.frozen.add(place)
 
     def pause(self):
         place, seconds = self.rng.choice(self.places), self.rng.uniform(0.1, 2)
@@ -396,6 +398,13 @@ class Round:
         return checks.check_model(checks.weights_of(models[0]), reference)
 
     def delete_job(self):
+        """A kubelet that stops a container with its pod's own grace, of minutes, takes no shorter one later (kubernetes#113606). So members that are
+        frozen, and whose pods are to go, go on, and find that they have been asked to end."""
+        for place in self.frozen:
+            for pod, value in self.pods().items():
+                if self.place_of(pod) == place and "deletionTimestamp" in value["metadata"]:
+                    for pid in self.case.processes_in("paceline-worker", value["metadata"]["uid"]):
+                        processes.send(pid, signal.SIGCONT, lambda p: "paceline-worker" in processes.command_line(p)[0])
         uids = {pod["metadata"]["uid"] for pod in self.pods().values()} | {uid for _, uid in self.logs.texts()}
         self.case.kubectl("delete", f"tj/{self.name}", f"--timeout={DELETE_SECONDS}s")
         ours = lambda: [each for each in self.case.children() if f"/{self.name}-" in each or each.endswith(f"/{self.name}")]   # noqa: E731
