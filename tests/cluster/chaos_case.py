@@ -377,8 +377,11 @@ class Round:
             hits = self.hits.get(place, 0)
             if place not in self.loose and (hits == 0 or self.simple) and number > hits:
                 raise Broken(f"{place} has been started again {number} times, and lost {hits} times")
-        for pod, lives in self.lives.items():
-            if len(lives) > 1:
+        texts, views = self.logs.texts(), 0
+        for pod, lives in self.lives.items():   # one that goes while nobody leads, before it trains, is made anew
+            trained = [uid for uid, _ in lives if checks.VIEW.search(texts.get((pod, uid), ""))]
+            touched = self.place_of(pod) in self.loose or self.hits.get(self.place_of(pod), 0) > 0
+            if any(restarts for _, restarts in lives) or len(trained) > 1 or (len(lives) > 1 and not touched):
                 raise Broken(f"{pod} has had more than one life (uid, restarts): {sorted(lives)}")
         restarts = status.get("restarts", {})
         for each in restarts.get("replacements", []):   # the job may end before a place's next pod is made
@@ -386,7 +389,6 @@ class Round:
             numbers[place] = max(numbers.get(place, 0), restarts.get("attempt", 0) + each.get("count", 0))
         if restarts.get("total", 0) > sum(numbers.values()):
             raise Broken(f"{restarts['total']} restarts are counted, and pods' numbers are {numbers}")
-        texts, views = self.logs.texts(), 0
         for attempt in set(self.attempts.values()):
             logs = {f"{pod} {uid[:8]}": text for (pod, uid), text in texts.items() if self.attempts.get(pod) == attempt}
             views += checks.check_logs(logs, self.may_part)
