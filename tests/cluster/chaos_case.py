@@ -78,7 +78,7 @@ class Round:
         self.told, self.undoing, self.seen, self.attempts, self.lives = [], [], {}, {}, {}
         # How often something happened to a place that may cost it its pod; places of which nobody can say; and whether two controllers may be at work.
         self.hits, self.loose, self.simple, self.may_part = {}, set(), True, False
-        self.frozen = set()
+        self.frozen, self.struck = set(), set()   # places; uids of pods to which something happened that costs them their place
         workers = rng.randint(1, 3)
         self.places = ["chief-0", *(f"worker-{index}" for index in range(workers))]
         self.wanted, self.most = list(self.places), workers + 1
@@ -155,6 +155,8 @@ class Round:
 
     def hit(self, place):
         self.hits[place] = self.hits.get(place, 0) + 1
+        if pod := self.newest(place):
+            self.struck.add(self.seen[pod]["metadata"]["uid"])
 
     def kill(self):
         victims = self.some(2)
@@ -333,12 +335,12 @@ class Round:
             processes.wait_until(f"{self.name} to train", BEGIN_SECONDS, self.is_whole)
 
     def is_whole(self):
-        """Each place's newest pod runs, and trains in the view; or the job has ended."""
+        """Each place's newest pod runs, and trains in the view, and nothing happened to it; or the job has ended."""
         self.pods()
         status, newest = self.status(), {self.newest(place) for place in self.wanted}
         if ending(status):
             return True
-        if None in newest or any(self.seen[pod]["status"]["phase"] != "Running" for pod in newest):
+        if None in newest or any(self.seen[pod]["status"]["phase"] != "Running" or self.seen[pod]["metadata"]["uid"] in self.struck for pod in newest):
             return False
         members = {member["pod"] for member in status.get("members", []) if member.get("rank", -1) >= 0}
         return members == newest and status.get("view", {}).get("size") == len(newest)
