@@ -163,7 +163,7 @@ void CoordinatorCore::Impl::bind(Slot& slot, const Attached& in) {
   const bool again = slot.hello && slot.hello->member_id() == in.hello.member_id();
   if (again) slot.gaps.add(now_ - slot.last_heard);
   if (!again) slot.vacate();
-  if (!someone_attached()) gathers_since_ = now_;
+  if (!places_.someone_attached()) gathers_since_ = now_;
   slot.hello = in.hello;
   slot.holds |= in.hello.held_generation() == 0 && in.hello.known_generation() > 0;
   slot.incarnation = std::max<std::int64_t>(slot.incarnation, in.hello.incarnation());
