@@ -48,10 +48,11 @@ class Logs:
         self.pattern, self.files = f"{namespace}_{name}-*_*/trainer/*.log", {}
 
     def look(self):
-        for path in (path for folder in self.folders for path in folder.glob(self.pattern)):
-            if path not in self.files:
-                with contextlib.suppress(OSError):
-                    self.files[path] = open(path)
+        for folder in self.folders:
+            with contextlib.suppress(OSError):   # a pod goes meanwhile
+                for path in folder.glob(self.pattern):
+                    if path not in self.files:
+                        self.files[path] = open(path)
 
     def texts(self):
         found = {}
