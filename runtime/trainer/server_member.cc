@@ -18,7 +18,7 @@ namespace paceline::trainer {
 
 namespace {
 
-constexpr Duration kWordLimit = std::chrono::seconds(10);  // for the coordinator's, when all workers left
+constexpr Duration kWordLimit = std::chrono::seconds(10);       // for the coordinator's, when a view broke
 constexpr Duration kPatience = std::chrono::milliseconds(200);  // between looks at the stop request
 constexpr Duration kLong = std::chrono::hours(24);              // the server ends the wait, or the job
 constexpr Duration kLook = std::chrono::milliseconds(500);      // between looks at what is collected
@@ -79,7 +79,7 @@ Outcome ServerMember::run() {
     if (!parts_.membership.status().ok() || parts_.stop.expired()) return end(served);
     if (served.ok()) {
       parts_.logger.info(str_cat("view ", generation_.value, ": all workers have left"));
-      limit = parts_.membership.draining() >= generation_ ? kFormingLimit : kWordLimit;
+      limit = kFormingLimit;  // the coordinator says what follows, however long it is away
       continue;
     }
     const auto rank = collective::faulty_rank(served);

@@ -195,6 +195,18 @@ TEST(ServerMember, AViewMayTakeAnyTimeToForm) {
   EXPECT_EQ(server.wait().ending, Ending::kFinished);
 }
 
+// The controller may be away.
+TEST(ServerMember, ItWaitsForTheCoordinatorsWordOnceAllWorkersHaveLeft) {
+  ServingProcess server;
+  server.workers_leave();
+  ASSERT_TRUE(server.wait_until_nothing_is_held());
+  EXPECT_TRUE(server.membership().waits_again(1));
+  server.time_passes(std::chrono::hours(1));
+  EXPECT_TRUE(server.membership().waits_again(2));
+  server.membership().end(absl::CancelledError("the job is finished"));
+  EXPECT_EQ(server.wait().ending, Ending::kFinished);
+}
+
 TEST(ServerMember, AFinishedJobsServerDoesNotWaitForItsWorkers) {
   ServingProcess server;
   server.membership().end(absl::CancelledError("the job is finished"));
