@@ -25,6 +25,7 @@
 #include "controller/api/parse.h"
 #include "controller/cluster/kube/resources.h"
 #include "controller/cluster/kube/times.h"
+#include "controller/plan/attempts.h"
 #include "runtime/checkpoint/checkpoint_store.h"
 
 namespace paceline::cli {
@@ -116,7 +117,17 @@ absl::StatusOr<Json> RunSource::choose(const std::string&, const std::string& na
 absl::StatusOr<std::vector<kube::SlimPod>> RunSource::logged_pods(const std::string&,
                                                                   const std::string& name) {
   PL_ASSIGN_OR_RETURN(const RunState run, store_.get(name));
-  return cli::logged_pods(run.folder + "/logs");
+  PL_ASSIGN_OR_RETURN(std::vector<kube::SlimPod> pods, cli::logged_pods(run.folder + "/logs"));
+  api::TrainingJob job;
+  job.status = run.status;
+  job.spec.training.emplace();  // as every run
+  // Each session of a run counts its pods anew: those beyond the present ones are of an earlier session, and
+  // so before all of this one's.
+  constexpr std::int32_t kBefore = 1 << 30;
+  for (kube::SlimPod& pod : pods) {
+    if (pod.attempt > plan::wanted_attempt(job, pod.role, pod.index)) pod.attempt -= kBefore;
+  }
+  return pods;
 }
 
 absl::Status RunSource::read_log(const kube::SlimPod& pod, const LogRequest& request, const LogSink& sink,

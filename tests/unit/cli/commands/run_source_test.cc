@@ -45,6 +45,7 @@ class RunSourceTest : public ::testing::Test {
     state.created = "2026-01-01T00:00:00.000Z";
     state.progress.step = 7;
     state.status.restarts.total = 2;
+    state.status.restarts.attempt = 1;
     state.status.replica_statuses = {{.role = Role::kWorker, .ready = 3}};
     EXPECT_TRUE(run_->write_state(state, false).ok());
   }
@@ -179,6 +180,14 @@ TEST_F(RunSourceTest, LogsAreOfMembersAndAttemptsAsOnACluster) {
   EXPECT_EQ(logs({.name = "mine", .member = "digits-worker-0-0"}), "failed\n");
   logs({.name = "mine", .member = "worker/7"}, absl::StatusCode::kNotFound);
   logs({.name = "mine", .member = "boss"}, absl::StatusCode::kInvalidArgument);
+}
+
+TEST_F(RunSourceTest, LogsOfAnEarlierSessionAreBeforeThoseOfThisOne) {
+  log("digits-worker-0-1", "present\n");
+  log("digits-worker-0-7", "of an earlier session\n");
+  EXPECT_EQ(logs({.name = "mine", .member = "worker-0"}), "present\n");
+  EXPECT_EQ(logs({.name = "mine", .member = "worker-0", .previous = true}), "of an earlier session\n");
+  EXPECT_EQ(logs({.name = "mine", .member = "digits-worker-0-7"}), "of an earlier session\n");
 }
 
 TEST_F(RunSourceTest, FollowingGoesOnWithTheNextAttemptAndEndsWithTheRun) {
