@@ -30,13 +30,15 @@ double seconds(Duration d) {
   return std::chrono::duration<double>(d).count();
 }
 
-// As the parser fills it in: a role without `replicas` has one.
+// As the parser fills it in: a role without `replicas` has one, and without `standby` none.
 std::int64_t wanted_pods(const Json& object) {
   std::int64_t count = 0;
   const Json& replicas = kube::at(object, {"spec", "replicaSpecs"});
   if (!replicas.is_object()) return 0;
-  for (const auto& [role, spec] : replicas.items())
+  for (const auto& [role, spec] : replicas.items()) {
     count += kube::at(spec, {"replicas"}).is_number_integer() ? kube::integer_at(spec, {"replicas"}) : 1;
+    if (kube::at(spec, {"standby"}).is_number_integer()) count += kube::integer_at(spec, {"standby"});
+  }
   return count;
 }
 
