@@ -60,14 +60,14 @@ std::string at_what_time(Duration wait) {
   return wait > Duration::zero() ? plan::in_time(wait) : " at once";
 }
 
-// One that is lost for good dies no more.
-int first_place(const api::TrainingJob& job, Role role) {
+// A member that is lost for good dies no more; nothing: all of the role are.
+std::optional<int> first_place(const api::TrainingJob& job, Role role) {
   int index = 0;
   for (const api::MemberStatus& member : job.status.members) {
     if (member.role == role && member.index == index && member.phase == plan::kLostPhase) ++index;
   }
   const auto& replica = api::replica_spec(job, role);
-  return index < replica->places() ? index : 0;
+  return index < replica->places() ? std::optional(index) : std::nullopt;
 }
 
 class Question {
@@ -175,10 +175,11 @@ std::vector<WhatIf> if_a_member_dies(const api::TrainingJob& job, const plan::Li
   for (const Role role : {Role::kChief, Role::kWorker, Role::kServer, Role::kEvaluator}) {
     const auto& replica = api::replica_spec(job, role);
     if (!replica || replica->places() == 0) continue;
-    const int index = first_place(job, role);
+    const std::optional<int> index = first_place(job, role);
+    if (!index) continue;
     const std::string text =
-        Question(model, trainers, role, index).answer(!job.status.last_checkpoint.empty());
-    all.push_back({role, index, text});
+        Question(model, trainers, role, *index).answer(!job.status.last_checkpoint.empty());
+    all.push_back({role, *index, text});
   }
   return all;
 }
