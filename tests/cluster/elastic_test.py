@@ -7,7 +7,6 @@ import subprocess
 import tempfile
 
 import unittest_report
-from chaos_case import ChaosCase, undisturbed
 from cluster_case import needs_cluster
 from job_case import SLOW
 from machine import cluster, parts
@@ -101,15 +100,6 @@ class ElasticTest(RingCase):
             else:
                 self.assertGreater(int(step), applied)
             applied = int(step)
-
-
-@needs_cluster
-class ChaosTest(ChaosCase):
-    def test_random_faults_lose_no_step(self):
-        """The tool must not rot. A developer runs many rounds, of other seeds: scripts/chaos --cluster."""
-        reference = undisturbed()
-        for number in range(2):
-            self.assertTrue(self.one_round(27, number, reference), f"round {number} of seed 27; its output says why")
 
 
 if __name__ == "__main__":
