@@ -43,6 +43,7 @@ MAY_INCLUDE = {
     "controller/plan": ["base", "controller/api", "controller/cluster", "controller/diagnosis"],
     "controller/queue": ["base"],
     "controller/diagnosis": ["base", "controller/api", "controller/cluster"],
+    "controller/stragglers": ["base"],
     "controller/coordinator": ["base", "proto", "controller/api", "controller/diagnosis", "controller/plan"],
     "controller/cluster": ["base"],
     "controller/cluster/local": ["base", "controller/cluster"],
@@ -70,6 +71,7 @@ PURE = [
     "controller/api",
     "controller/diagnosis",
     "controller/plan",
+    "controller/stragglers",
     "controller/coordinator/core",          # a folder, or files whose name begins so
     "controller/reconcile/what_if",
     "controller/cluster/kube/api_error", "controller/cluster/kube/event_series",

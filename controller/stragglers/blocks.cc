@@ -1,0 +1,80 @@
+#include "controller/stragglers/blocks.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+namespace paceline::stragglers {
+
+namespace {
+
+double seconds(Duration duration) {
+  return std::chrono::duration<double>(duration).count();
+}
+
+}  // namespace
+
+void Blocks::begin_view(int members) {
+  members_.assign(static_cast<std::size_t>(members), {});
+  begin_.reset();
+  steps_ = 1;
+}
+
+void Blocks::add(int rank, const StepSample& sample) {
+  Told& told = members_[static_cast<std::size_t>(rank)];
+  if (sample.step <= told.newest) return;
+  told.newest = sample.step;
+  if (!begin_) begin_ = sample.step + kWarmUp;
+  if (sample.step < *begin_) return;
+  told.pending.push_back(sample);
+  if (told.pending.size() > kMostPending) lose_pending();
+}
+
+// A member has told nothing for very long.
+void Blocks::lose_pending() {
+  Step newest = *begin_;
+  for (Told& told : members_) {
+    newest = std::max(newest, told.newest);
+    told.pending.clear();
+  }
+  begin_ = newest + 1;
+}
+
+std::optional<Block> Blocks::take() {
+  if (!begin_) return std::nullopt;
+  Block block{.begin = *begin_, .end = *begin_ + steps_};
+  for (const Told& told : members_) {
+    if (told.newest < block.end - 1) return std::nullopt;
+  }
+  begin_ = block.end;
+  double longest = 0;
+  for (Told& told : members_) {
+    const Row& row = block.rows.emplace_back(row_of(told));
+    longest = std::max(longest, row.own() + row.wait + row.transfer);
+  }
+  constexpr double kMostSteps = 4096;
+  if (longest > 0) steps_ = std::max<Step>(1, std::llround(std::min(kMostSteps, seconds(kBlock) / longest)));
+  return block;
+}
+
+// It takes the steps before begin_ away.
+Row Blocks::row_of(Told& told) const {
+  Row row;
+  for (; !told.pending.empty() && told.pending.front().step < *begin_; told.pending.pop_front()) {
+    const StepSample& sample = told.pending.front();
+    if (sample.checkpoint > Duration::zero()) continue;
+    ++row.steps;
+    row.input += seconds(sample.input);
+    row.compute += seconds(sample.compute);
+    row.update += seconds(sample.update);
+    row.wait += seconds(sample.wait);
+    row.transfer += seconds(sample.transfer);
+    row.work += sample.work;
+  }
+  const double count = std::max(1, row.steps);
+  for (double* sum : {&row.input, &row.compute, &row.update, &row.wait, &row.transfer, &row.work})
+    *sum /= count;
+  return row;
+}
+
+}  // namespace paceline::stragglers

@@ -1,0 +1,120 @@
+#pragma once
+
+// Which member holds the others back, from the times that members measure. Pure; docs/stragglers.md tells how
+// it decides.
+//
+// In synchronous training every step takes as long as its slowest member, so whole steps tell nothing, and
+// the time in the exchange is the longest for those that wait. Each member's own time (input, compute,
+// update) is compared with the others' median, block by block (blocks.h), by a sequential test (series.h).
+// A member is found where all of this holds:
+// - the test says that its own time is `factor` times the others', and not by chance;
+// - over the blocks since it began, kLeastBlocks at least, its ratio is more than half of the way to
+//   `factor`, kSure standard errors included, and so it is, without them, in the latest kLatest blocks;
+// - a step takes `least_excess` and kLeastShare of itself longer for it;
+// - it waits for less than the median member does, in kLeastWaiting of the blocks.
+// Where members tell their samples or tokens, a member whose time for each of them is as the others' has more
+// work, and is not slow. Where a third of the members are found, two at least, it is nobody's fault: all are
+// slow. So it is where a step of the median member takes longer than before.
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/ids.h"
+#include "controller/stragglers/blocks.h"
+#include "controller/stragglers/series.h"
+
+namespace paceline::stragglers {
+
+inline constexpr int kLeastBlocks = 20, kLatest = 8;
+inline constexpr double kSure = 3, kLeastShare = 0.05, kLeastWaiting = 0.6;
+
+struct Settings {
+  double factor = 1.15;  // above 1
+  Duration least_excess = std::chrono::milliseconds(2);
+};
+
+enum class FindingKind : std::uint8_t { kSlow, kMoreWork, kAllSlow };
+enum class Part : std::uint8_t { kInput, kCompute, kUpdate };
+const char* kind_name(FindingKind kind);
+const char* part_name(Part part);
+
+struct Finding {
+  FindingKind kind = FindingKind::kSlow;
+  int place = -1;            // the member's; kAllSlow: -1
+  Part part = Part::kInput;  // where most of the excess is
+  double factor = 1;         // its own time over the others' median; kAllSlow: a step's over an earlier one's
+  Step since = 0;            // the first step that counts
+  std::int64_t steps = 0;    // that count, from there on
+  Duration own{}, typical{};  // of a step: its own time, and the others' median
+  Duration lost{};            // a step would be so much shorter without it; kAllSlow: than before
+  int members = 1;            // that are slow; kAllSlow: 0 where it is not known which
+
+  bool operator==(const Finding&) const = default;
+};
+
+class Detector {
+ public:
+  explicit Detector(Settings settings);
+  // `places`: of the members, by rank; what is known of a place stays from view to view.
+  void begin_view(std::span<const int> places);
+  // Another member has this place from now on.
+  void forget(int place);
+  // REQUIRES: 0 <= rank < members of the view.
+  void add(int rank, const StepSample& sample);
+  // Draws the conclusions. Whether what is found is something else than before, but for numbers.
+  bool advance();
+  // By place. At most one of kAllSlow, and nothing beside it.
+  const std::vector<Finding>& findings() const { return findings_; }
+
+ private:
+  // Sums over the blocks since a series began to rise; of the last kMostBlocks to twice as many.
+  struct Sums {
+    static constexpr int kMostBlocks = 512;
+    Step since = 0;
+    std::int64_t steps = 0;
+    double blocks = 0, waits_less = 0;
+    double own_log = 0, rate_log = 0;  // clipped
+    double input = 0, compute = 0, update = 0, own = 0;
+    double typical_input = 0, typical_compute = 0, typical_update = 0, typical = 0, typical_step = 0;
+    void halve();
+  };
+  struct Member {
+    explicit Member(double factor) : own(factor), rate(factor) {}
+    Noise own_noise, rate_noise;
+    double own_width = 0, rate_width = 0;
+    Series own, rate;  // rate: time for each sample or token
+    Sums sums;
+    std::array<double, kLatest> latest{};          // clipped logs of own
+    std::size_t count = 0;                         // that were put there
+    std::vector<std::pair<double, double>> early;  // before the noise is known: own, rate
+  };
+  struct Typical {
+    double input = 0, compute = 0, update = 0, wait = 0, step = 0;
+  };
+  void judge(const Block& block);
+  void judge_member(Member& member, const Block& block, const Row& row, double own_log, double rate_log,
+                    const Typical& typical);
+  void judge_all(const Block& block, const Typical& typical, double step);
+  std::optional<Finding> finding_of(int place, const Member& member) const;
+  std::vector<Finding> find() const;
+  Member& member(int place);
+
+  Settings settings_;
+  Blocks blocks_;
+  std::vector<int> places_;
+  std::vector<Member> members_;  // by place
+  // These are of all: a step of the median member, beside what it takes as a rule.
+  Noise step_noise_;
+  Series step_;
+  double usual_step_ = 0, usual_blocks_ = 0;  // in logs, and how many it is made of
+  Sums step_sums_;
+  std::vector<Finding> findings_;
+};
+
+}  // namespace paceline::stragglers

@@ -1,0 +1,38 @@
+#include "controller/stragglers/series.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace paceline::stragglers {
+
+void Noise::add(double value) {
+  if (begun_) differences_[count_++ % kValues] = std::abs(value - last_);
+  begun_ = true;
+  last_ = value;
+}
+
+double Noise::width() const {
+  if (!is_known()) return 0;
+  const std::size_t count = std::min(count_, kValues);
+  std::array<double, kValues> sorted = differences_;
+  const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>(count / 2);
+  std::nth_element(sorted.begin(), middle, sorted.begin() + static_cast<std::ptrdiff_t>(count));
+  constexpr double kMedianOfNormal = 0.6745, kSquareRootOfTwo = 1.4142;
+  return *middle / (kMedianOfNormal * kSquareRootOfTwo);
+}
+
+Series::Series(double factor) : log_factor_(std::log(factor)) {}
+
+double threshold_of(std::size_t series) {
+  return kSurprise + std::log(static_cast<double>(std::max<std::size_t>(series, 1)));
+}
+
+void Series::add(double value, double width, double threshold) {
+  const double evidence = log_factor_ / (width * width) * (value - log_factor_ / 2);
+  sum_ = std::clamp(sum_ + std::clamp(evidence, -kMostStep, kMostStep), 0.0, threshold);
+  suspect_ = sum_ > threshold / 2;
+  if (sum_ >= threshold) slow_ = true;
+  if (sum_ <= 0) slow_ = false;
+}
+
+}  // namespace paceline::stragglers
