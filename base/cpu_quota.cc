@@ -50,8 +50,10 @@ std::vector<QuotaFiles> quota_files(std::string_view cgroups, const std::string&
     std::string_view path = line == "/" ? std::string_view() : line;
     for (std::size_t depth = 0; depth < kMaxDepth; ++depth) {
       const std::string folder = str_cat(mount, path);
-      files.push_back(unified ? QuotaFiles{folder + "/cpu.max", ""}
-                              : QuotaFiles{folder + "/cpu.cfs_quota_us", folder + "/cpu.cfs_period_us"});
+      const std::string stat = folder + "/cpu.stat";
+      files.push_back(unified
+                          ? QuotaFiles{folder + "/cpu.max", "", stat}
+                          : QuotaFiles{folder + "/cpu.cfs_quota_us", folder + "/cpu.cfs_period_us", stat});
       if (path.empty()) break;
       path = path.substr(0, path.rfind('/'));
     }
@@ -65,6 +67,18 @@ std::optional<int> processors_of_quota(std::string_view text) {
   if (!quota || !period || *quota <= 0 || *period <= 0) return std::nullopt;
   const std::int64_t whole = *quota / *period + (*quota % *period != 0 ? 1 : 0);
   return static_cast<int>(std::clamp<std::int64_t>(whole, 1, kMaxProcessors));
+}
+
+std::optional<double> throttled_seconds(std::string_view text) {
+  while (!text.empty()) {
+    std::string_view line = take_until(text, '\n');
+    const std::string_view name = take_until(line, ' ');
+    const double unit = name == "throttled_usec" ? 1e-6 : name == "throttled_time" ? 1e-9 : 0;
+    if (unit == 0) continue;
+    const auto number = take_number(line);
+    if (number) return static_cast<double>(*number) * unit;
+  }
+  return std::nullopt;
 }
 
 }  // namespace paceline

@@ -12,9 +12,10 @@
 
 namespace paceline {
 
-// The files that hold one cgroup's quota; `period` is empty where `quota` holds both (v2).
+// The files that hold one cgroup's quota; `period` is empty where `quota` holds both (v2). `stat`: how often
+// and for how long it held processes up.
 struct QuotaFiles {
-  std::string quota, period;
+  std::string quota, period, stat;
 };
 
 // From the text of /proc/self/cgroup: the files of this process' cgroup and of all above it, below `root`
@@ -25,5 +26,9 @@ std::vector<QuotaFiles> quota_files(std::string_view cgroups, const std::string&
 // "QUOTA PERIOD" in microseconds: the quota's processors, rounded up, at least 1; nothing for "max", -1, or
 // what is no quota.
 std::optional<int> processors_of_quota(std::string_view text);
+
+// From the text of a cpu.stat: for how long processes were held up, in seconds (throttled_usec, or v1's
+// throttled_time). Nothing where it says neither.
+std::optional<double> throttled_seconds(std::string_view text);
 
 }  // namespace paceline

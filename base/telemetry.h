@@ -1,7 +1,7 @@
 #pragma once
 
-// Telemetry: members' words of themselves, as plain values that list their fields (fields.h). A new field stands here,
-// in coordinator.proto under the same name, where it is measured, and where people see it.
+// Telemetry: members' words of themselves, as plain values that list their fields (fields.h). A new field
+// stands here, in coordinator.proto under the same name, where it is measured, and where people see it.
 
 #include <cstdint>
 #include <optional>
@@ -108,6 +108,28 @@ struct GpuTelemetry {
   }
 };
 
+// The kernel's word on a member's process, as rates of the last second or so (KernelStats of
+// coordinator.proto).
+struct KernelTelemetry {
+  std::optional<double> cpu, throttled, run_delay, cpu_pressure, memory_pressure, io_pressure, major_faults,
+      read_bytes, retransmits;
+
+  bool operator==(const KernelTelemetry&) const = default;
+  static void fields(auto&& visit, auto& h) {
+    visit(NamedField{"cpu", "Processors that it used."}, h.cpu);
+    visit(NamedField{"throttled", "Share of the time in which a CPU quota held it up.", 0, 1}, h.throttled);
+    visit(NamedField{"runDelay",
+                     "Of the time in which its threads were ready, the share without a processor.", 0, 1},
+          h.run_delay);
+    visit(NamedField{"cpuPressure", "PSI, some.", 0, 1}, h.cpu_pressure);
+    visit(NamedField{"memoryPressure", "PSI, some.", 0, 1}, h.memory_pressure);
+    visit(NamedField{"ioPressure", "PSI, some.", 0, 1}, h.io_pressure);
+    visit(NamedField{"majorFaults", "A second."}, h.major_faults);
+    visit(NamedField{"readBytes", "A second, from storage."}, h.read_bytes);
+    visit(NamedField{"retransmits", "Share of its TCP segments.", 0, 1}, h.retransmits);
+  }
+};
+
 // All that one member says of how it is. The times are of a step, as means over those of the last heartbeat
 // that had any, on the member's own clock.
 struct MemberTelemetry {
@@ -116,6 +138,7 @@ struct MemberTelemetry {
   std::optional<ServerTelemetry> server;
   std::optional<StalenessTelemetry> staleness;
   std::optional<GpuTelemetry> gpu;
+  std::optional<KernelTelemetry> kernel;
 
   bool operator==(const MemberTelemetry&) const = default;
   static void fields(auto&& visit, auto& m) {
@@ -130,6 +153,7 @@ struct MemberTelemetry {
     visit(NamedField{"staleness", "Of a worker's gradients, in updates between read and update."},
           m.staleness);
     visit(NamedField{"gpu", "Its GPU, as NVML says."}, m.gpu);
+    visit(NamedField{"kernel", "What its kernel tells of it; rates of about a second."}, m.kernel);
   }
 };
 

@@ -143,6 +143,13 @@ void to_wire(const GpuTelemetry& value, v1::GpuStats& message) {
   GpuTelemetry::fields(Put{message}, value);
 }
 
+void to_wire(const KernelTelemetry& value, v1::KernelStats& message) {
+  KernelTelemetry::fields(Put{message}, value);
+}
+
+KernelTelemetry telemetry_of(const v1::KernelStats& message) {
+  return taken<KernelTelemetry>(message);
+}
 GpuTelemetry telemetry_of(const v1::GpuStats& message) {
   return taken<GpuTelemetry>(message);
 }

@@ -217,6 +217,16 @@ std::vector<std::string> fault_lines(const JobView& job) {
   return lines;
 }
 
+std::vector<std::string> straggler_lines(const JobView& job, WallTime now) {
+  if (job.status.stragglers.empty()) return {};
+  std::vector<std::string> lines = {"Stragglers:"};
+  for (const api::Straggler& each : job.status.stragglers) {
+    const std::string since = each.since ? str_cat(", found ", age_text(*each.since, now), " ago") : "";
+    lines.push_back(str_cat("  ", sanitize(each.message), since));
+  }
+  return lines;
+}
+
 std::vector<std::string> hints_for(const Described& d) {
   std::vector<std::string> hints;
   const JobView& job = d.job;
@@ -299,6 +309,10 @@ std::vector<std::string> describe_lines(const Described& d, const Terminal& term
       lines.push_back(str_cat("  ", message.substr(from, to - from)));
       from = to + 1;
     }
+  }
+  if (const auto stragglers = straggler_lines(d.job, d.now); !stragglers.empty()) {
+    lines.emplace_back();
+    lines.insert(lines.end(), stragglers.begin(), stragglers.end());
   }
   if (const auto fault = fault_lines(d.job); !fault.empty()) {
     lines.emplace_back();

@@ -117,6 +117,7 @@ absl::Status explain_job(Call& call, const std::string& name) {
   call.out << "\n";
   if (!job.status.message.empty()) call.out << "  why: " << sanitize(job.status.message) << "\n";
   for (const std::string& line : fault_lines(job)) call.out << line << "\n";
+  for (const std::string& line : straggler_lines(job, described.now)) call.out << line << "\n";
   if (!job.run) {
     print_plan(call, object, described);
   } else if (const api::Parsed parsed = kube::parse_job(object, kube::job_metadata(object)); parsed.job) {

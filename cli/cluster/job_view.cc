@@ -143,9 +143,10 @@ std::vector<SlimPod> present_pods(const std::vector<SlimPod>& pods) {
 
 RunState run_state_of(const JobView& job, const api::TrainingJob* spec, const std::vector<SlimPod>& pods,
                       WallTime now) {
-  if (job.run) return *job.run;
-  RunState state;
+  RunState state = job.run ? *job.run : RunState{};
   const api::Status& status = job.status;
+  state.status.stragglers = status.stragglers;
+  if (job.run) return state;
   state.name = state.job = job.name;
   state.ns = job.ns;
   state.phase = job.deleting ? "Deleting" : api::name(status.phase);

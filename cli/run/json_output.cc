@@ -43,6 +43,11 @@ class JsonOutput final : public RunOutput {
     event.update(kube::fields_to_json(change));
     line(event);
   }
+  void straggler(const coordinator::StragglerChange& change) override {
+    Json event = {{"type", "straggler"}, {"found", change.found}};
+    event.update(kube::fields_to_json(change.straggler));
+    line(event);
+  }
   void evaluation(const RunState& s, const coordinator::EvaluationRecord& e) override {
     Json event = {{"type", "evaluation"},
                   {"step", e.step},

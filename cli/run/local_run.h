@@ -38,7 +38,7 @@ struct RunNote {
   std::string message;
 };
 
-using RunEvent = std::variant<coordinator::ViewRecord, api::ViewChange, RunNote,
+using RunEvent = std::variant<coordinator::ViewRecord, api::ViewChange, coordinator::StragglerChange, RunNote,
                               coordinator::EvaluationRecord, coordinator::CheckpointRecord,
                               std::vector<coordinator::StepRecord>, coordinator::MemberSteps>;
 

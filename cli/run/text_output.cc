@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "cli/run/output.h"
 #include "cli/view/dashboard.h"
+#include "controller/diagnosis/straggler_text.h"
 #include "controller/diagnosis/view_text.h"
 
 namespace paceline::cli {
@@ -40,6 +41,11 @@ std::string checkpoint_text(const coordinator::CheckpointRecord& c) {
                          : str_cat("step ", c.step, ": checkpoint failed: ", c.error);
 }
 
+std::string straggler_text(const coordinator::StragglerChange& change) {
+  return change.found ? str_cat("straggler: ", change.straggler.message)
+                      : diagnosis::end_of(change.straggler);
+}
+
 class PlainOutput : public RunOutput {
  public:
   explicit PlainOutput(std::ostream& out) : out_(out) {}
@@ -56,6 +62,7 @@ class PlainOutput : public RunOutput {
   }
   void view(const coordinator::ViewRecord& record) override { line(view_text(record)); }
   void view_change(const api::ViewChange& change) override { line(diagnosis::text_of(change)); }
+  void straggler(const coordinator::StragglerChange& change) override { line(straggler_text(change)); }
   void evaluation(const RunState& state, const coordinator::EvaluationRecord& record) override {
     line(evaluation_text(record, state));
   }
@@ -91,6 +98,7 @@ class LiveOutput : public RunOutput {
   }
   void view(const coordinator::ViewRecord& record) override { above(view_text(record)); }
   void view_change(const api::ViewChange& change) override { above(diagnosis::text_of(change)); }
+  void straggler(const coordinator::StragglerChange& change) override { above(straggler_text(change)); }
   // The view itself has the newest.
   void evaluation(const RunState& state, const coordinator::EvaluationRecord& record) override {
     if (!is_shown(++evaluations_) && !record.target_reached) return;

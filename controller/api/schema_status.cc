@@ -111,13 +111,11 @@ Schema conditions() {
 Schema schema_of_status() {
   Schema status =
       MakeSchema::object_of<Status>("status", "What became of it so far; written by the controller.", false);
-  // The job's object has these beside our Status (kube_job_store.cc); nothing writes stragglers yet.
+  // The job's object has these beside our Status (kube_job_store.cc).
   for (Schema& more :
        std::vector{text("ready", "Pods that run, of those that the job wants: 3/4."),
                    integer("replicas", "Worker pods that there are; for the scale subresource."),
-                   integer("lastCheckpointStep", "Updates that are in it."),
-                   list("stragglers", "Members that hold the others back.",
-                        object("", "", {text("pod", "Its name."), text("reason", "Why it is slow.")}))})
+                   integer("lastCheckpointStep", "Updates that are in it.")})
     status.properties.push_back(std::move(more));
   return status;
 }

@@ -14,17 +14,20 @@
 #include "base/ids.h"
 #include "base/telemetry.h"
 #include "controller/api/fault.h"
+#include "controller/api/straggler.h"
 
 namespace paceline::api {
 
 // A job that the parser refuses: of one that has begun the type of a condition, of others why they failed.
 inline constexpr char kInvalidSpec[] = "InvalidSpec";
 inline constexpr char kCreated[] = "Created", kCheckpointFailed[] = "CheckpointFailed";
+inline constexpr char kStraggling[] = "Straggling";
 // The types of status.conditions that are ours; those of phases are called as they are. All others are
 // somebody else's (a queue's, a user's): a job's status has them, but nobody here goes by them or writes
 // them.
-inline constexpr const char* kConditionTypes[] = {kCreated,    "Running", "Restarting",      "Suspended",
-                                                  "Succeeded", "Failed",  kCheckpointFailed, kInvalidSpec};
+inline constexpr const char* kConditionTypes[] = {kCreated,          "Running",   "Restarting",
+                                                  "Suspended",       "Succeeded", "Failed",
+                                                  kCheckpointFailed, kStraggling, kInvalidSpec};
 bool is_our_condition(std::string_view type);
 
 enum class Phase : std::uint8_t {
@@ -248,6 +251,7 @@ struct Status {
   ViewStatus view;
   Progress progress;
   std::vector<MemberStatus> members;
+  std::vector<Straggler> stragglers;   // found now
   std::optional<Fault> fault;          // of the newest restart, or of the failure
   std::string last_checkpoint, model;  // paths; empty: none
   std::optional<WallTime> start_time, completion_time;
@@ -265,6 +269,7 @@ struct Status {
     visit(NamedField{"view", "Who trains together now."}, x.view);
     visit(NamedField{"progress", "From the members' heartbeats."}, x.progress);
     visit(NamedField{"members", "Who takes part, as each said it last."}, x.members);
+    visit(NamedField{"stragglers", "Members that hold the others back now."}, x.stragglers);
     visit(NamedField{"fault", "The member at fault, of the failure or the newest restart."}, x.fault);
     visit(NamedField{"lastCheckpoint", "The newest checkpoint."}, x.last_checkpoint);
     visit(NamedField{"model", "The folder of the final model."}, x.model);

@@ -9,6 +9,7 @@
 #include "base/process_end.h"
 #include "controller/coordinator/core_impl.h"
 #include "controller/diagnosis/diagnosis.h"
+#include "controller/diagnosis/straggler_text.h"
 #include "controller/plan/pods.h"
 #include "proto/telemetry.h"
 
@@ -67,6 +68,8 @@ CoordinatorCore::Impl::Impl(CoreConfig config, TimePoint now)
       ring_(!config_.training.has_parameter_server()),
       places_(config_),
       progress_(now),
+      stragglers_(ring_ || config_.training.parameter_server().synchronization() ==
+                               v1::ParameterServerSpec::SYNCHRONOUS),
       last_now_(now),
       form_since_(now),
       state_since_(now) {
@@ -263,6 +266,7 @@ void CoordinatorCore::Impl::count(Slot& slot, const v1::Heartbeat& heartbeat) {
   slot.served = heartbeat.has_server() && slot.phase == Phase::kWaiting;
   if (heartbeat.has_staleness()) slot.telemetry.staleness = telemetry_of(heartbeat.staleness());
   if (heartbeat.has_gpu()) slot.telemetry.gpu = telemetry_of(heartbeat.gpu());
+  if (heartbeat.has_kernel()) slot.telemetry.kernel = telemetry_of(heartbeat.kernel());
   if (slot.rank == 0) progress_.rank_zero(heartbeat, now_);
   if (heartbeat.has_view_begin()) note_view_change(heartbeat.view_begin());
   if (take(slot, heartbeat)) count_steps(slot, heartbeat);
@@ -305,7 +309,17 @@ void CoordinatorCore::Impl::count_steps(Slot& slot, const v1::Heartbeat& heartbe
   for (const std::int64_t step : heartbeat.step_time_steps()) steps.steps.push_back(sane_step(step));
   for (const v1::StepTimes& times : heartbeat.step_times()) steps.times.push_back(from_wire(times));
   for (const StepTimes& each : steps.times) slot.pace.add(each.input + each.compute + each.update);
+  stragglers_.add(slot, number(slot), steps);
   effects_.member_steps.push_back(std::move(steps));
+  note_stragglers();
+}
+
+void CoordinatorCore::Impl::note_stragglers() {
+  effects_.stragglers = stragglers_.conclude(slots());
+  for (const StragglerChange& each : effects_.stragglers) {
+    log(each.found ? each.straggler.message : diagnosis::end_of(each.straggler));
+    effects_.report_changed = true;
+  }
 }
 
 void CoordinatorCore::Impl::check_weights(const Slot& slot, const v1::Heartbeat& heartbeat) {

@@ -222,6 +222,7 @@ struct Effects {
   std::vector<StreamId> close;  // after what is sent to them
   std::optional<ViewRecord> view;
   std::optional<api::ViewChange> view_change;
+  std::vector<StragglerChange> stragglers;
   std::vector<StepRecord> steps;
   std::vector<MemberSteps> member_steps;
   std::vector<EvaluationRecord> evaluations;

@@ -21,6 +21,7 @@
 #include "controller/coordinator/core_progress.h"
 #include "controller/coordinator/core_ring.h"
 #include "controller/coordinator/core_silence.h"
+#include "controller/coordinator/core_stragglers.h"
 #include "controller/coordinator/core_view_change.h"
 #include "controller/diagnosis/fault_text.h"
 #include "controller/diagnosis/root_cause.h"
@@ -58,6 +59,7 @@ class CoordinatorCore::Impl {
   bool take(Slot& slot, const v1::Heartbeat& heartbeat);
   void note_view_change(const v1::ViewBegin& word);
   void count_steps(Slot& slot, const v1::Heartbeat& heartbeat);
+  void note_stragglers();
   void check_weights(const Slot& slot, const v1::Heartbeat& heartbeat);
   void bind(Slot& slot, const Attached& in);
   bool gathers_earlier_view() const { return state_ == JobState::kForming && generation_.value == 0; }
@@ -149,6 +151,7 @@ class CoordinatorCore::Impl {
   ViewChanges view_changes_;
   std::optional<api::ViewChange> view_change_;  // the newest
   Saves saves_;
+  Stragglers stragglers_;
   TimePoint now_{}, last_now_;
   TimePoint form_since_;     // Forming since
   TimePoint gathers_since_;  // somebody is attached since

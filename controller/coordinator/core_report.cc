@@ -49,6 +49,7 @@ Report CoordinatorCore::Impl::report(TimePoint now) const {
     report.lost.push_back({each.fault, std::max(now - each.at, Duration::zero())});
   report.refused = refused_;
   report.view_change = view_change_;
+  report.stragglers = stragglers_.now(slots());
   if (verdict_) report.verdict_age = std::max(now - verdict_at_, Duration::zero());
   return report;
 }

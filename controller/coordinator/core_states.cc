@@ -140,6 +140,7 @@ void CoordinatorCore::Impl::form(std::uint64_t generation, const std::vector<Slo
   if (leader() != nullptr && leader()->hello) leader_ = leader()->hello->member_id();
   progress_.new_view(!before.empty() && leader_ != before);
   state_ = JobState::kRunning;
+  stragglers_.begin_view(slots());
   drop_surplus();
   const bool all = chosen.size() == members().size();
   reason_ = str_cat("view ", generation_.value, " of ", pluralize(chosen.size(), "member", "members"));
@@ -208,8 +209,8 @@ void CoordinatorCore::Impl::form_ring() {
   // Members that stand by do not stand in for those that have trained, and may come yet.
   const bool trained = config_.trained_before || std::ranges::any_of(members(), &Slot::finished_before);
   const bool rejoined = now_ - gathers_since_ >= config_.rejoin_grace;  // they come back by then
-  const bool enough = places_.standby() > 0 && !trained && rejoined &&
-                      places_.attached_trainers() >= places_.most_trainers();
+  const bool enough =
+      places_.standby() > 0 && !trained && rejoined && places_.attached_trainers() >= places_.most_trainers();
   if (!begun && !all && !overdue && !enough) return;
   const int least = config_.min_trainers - static_cast<int>(std::ranges::count_if(members(), is_done));
   std::vector<Slot*> chosen = places_.candidates(gathering, begun, false);

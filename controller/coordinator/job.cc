@@ -11,7 +11,8 @@ namespace {
 bool is_empty(const Effects& effects) {
   return effects.reasons.empty() && effects.steps.empty() && effects.member_steps.empty() &&
          effects.evaluations.empty() && effects.checkpoints.empty() && !effects.view &&
-         !effects.view_change && !effects.verdict && effects.lost.empty() && !effects.report_changed;
+         !effects.view_change && !effects.verdict && effects.lost.empty() && effects.stragglers.empty() &&
+         !effects.report_changed;
 }
 
 // Moves what fits into a batch; the number of those that don't.
@@ -85,7 +86,7 @@ void Job::keep(Effects effects) {
     Effects& last = unpublished_.back();
     // Views, verdicts and losses are few, and keep their place among the rest.
     const auto is_rare = [](const Effects& e) {
-      return e.view || e.view_change || e.verdict || !e.lost.empty();
+      return e.view || e.view_change || e.verdict || !e.lost.empty() || !e.stragglers.empty();
     };
     if (!is_rare(effects) && !is_rare(last)) {
       dropped_ += join(last.reasons, effects.reasons) + join(last.evaluations, effects.evaluations) +
@@ -137,6 +138,7 @@ void Job::publish(const Effects& effects) {
   for (const api::Fault& lost : effects.lost) observer_->on_lost(lost);
   if (effects.view) observer_->on_view(*effects.view);
   if (effects.view_change) observer_->on_view_change(*effects.view_change);
+  for (const StragglerChange& change : effects.stragglers) observer_->on_straggler(change);
   if (!effects.steps.empty()) observer_->on_steps(effects.steps);
   for (const MemberSteps& steps : effects.member_steps) observer_->on_member_steps(steps);
   for (const EvaluationRecord& evaluation : effects.evaluations) observer_->on_evaluation(evaluation);

@@ -91,6 +91,11 @@ struct MemberSteps {
   std::vector<StepTimes> times;  // same length
 };
 
+struct StragglerChange {
+  api::Straggler straggler;
+  bool found = true;  // else it holds the others back no more
+};
+
 struct ViewRecord {
   Generation generation;
   std::vector<std::string> members;  // "chief-0", "worker-0", ... in rank order
@@ -128,7 +133,8 @@ struct Report {
   Duration verdict_age{};
   std::vector<LostMember> lost;                // in the order in which they were lost
   std::optional<api::ViewChange> view_change;  // how the newest view began that another one was before
-  std::vector<std::string> refused;            // uids of pods that came with another token than the job's
+  std::optional<std::vector<api::Straggler>> stragglers;  // nothing: too few steps are known
+  std::vector<std::string> refused;  // uids of pods that came with another token than the job's
 };
 
 }  // namespace paceline::coordinator

@@ -50,9 +50,10 @@ struct JobReport {
   std::vector<LostMember> lost;                // whose places nobody has taken
   std::vector<std::string> refused;            // uids of pods whose token is not the job's: they never join
   std::optional<api::ViewChange> view_change;  // how the newest view began that another one was before
-  std::optional<api::Fault> fault;             // its verdict: the root cause
-  Duration fault_age{};                        // since the verdict
-  std::string reason;                          // kFailed without a fault: why
+  std::optional<std::vector<api::Straggler>> stragglers;  // nothing: too few steps are known
+  std::optional<api::Fault> fault;                        // its verdict: the root cause
+  Duration fault_age{};                                   // since the verdict
+  std::string reason;                                     // kFailed without a fault: why
   api::Progress progress;
   std::string model_path, checkpoint_path;  // results; empty: none
   std::optional<LastSave> last_save;        // nothing: this coordinator has heard of none

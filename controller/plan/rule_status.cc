@@ -7,6 +7,7 @@
 
 #include "base/pluralize.h"
 #include "base/text.h"
+#include "controller/diagnosis/straggler_text.h"
 #include "controller/diagnosis/view_text.h"
 #include "controller/plan/attempts.h"
 #include "controller/plan/elastic.h"
@@ -177,11 +178,55 @@ void note_view_change(const Observed& observed, Plan& plan) {
                plan);
 }
 
+bool is_same(const api::Straggler& a, const api::Straggler& b) {
+  return a.kind == b.kind && (a.kind == api::StragglerKind::kAllSlow || a.pod == b.pod);
+}
+
+const api::Straggler* find_same(const std::vector<api::Straggler>& all, const api::Straggler& one) {
+  const auto found =
+      std::ranges::find_if(all, [&](const api::Straggler& each) { return is_same(each, one); });
+  return found == all.end() ? nullptr : &*found;
+}
+
+// The condition says which are found now; events tell of each once.
+void note_stragglers(const Observed& observed, Plan& plan) {
+  if (!observed.report->stragglers) return;
+  std::vector<api::Straggler> now = *observed.report->stragglers;
+  std::string all;
+  for (api::Straggler& each : now) {
+    all += str_cat(all.empty() ? "" : "; ", each.message);
+    const api::Straggler* const known = find_same(plan.status.stragglers, each);
+    each.since = known != nullptr ? known->since : observed.now;
+    if (known != nullptr) continue;
+    record_event(observed, each.kind == api::StragglerKind::kSlow, "StragglerDetected", each.message,
+                 "a member holds the others back", plan);
+  }
+  for (const api::Straggler& each : plan.status.stragglers) {
+    if (find_same(now, each) != nullptr) continue;
+    record_event(observed, false, "StragglerCleared", diagnosis::end_of(each),
+                 "a straggler holds the others back no more", plan);
+  }
+  if (!now.empty()) {
+    set_condition(observed, api::kStraggling, true, api::name(now.front().kind), all, plan.status);
+  } else if (!plan.status.stragglers.empty()) {
+    set_condition(observed, api::kStraggling, false, "NoneFound", "no member holds the others back",
+                  plan.status);
+  }
+  plan.status.stragglers = std::move(now);
+}
+
+// A job that does not train has no stragglers.
+void forget_stragglers(const Observed& observed, api::Status& status) {
+  status.stragglers.clear();
+  set_condition(observed, api::kStraggling, false, "NotRunning", "no member trains", status);
+}
+
 void note_running(const Observed& observed, Plan& plan) {
   if (observed.report) {
     if (observed.report->state != JobState::kRunning) return;
     note_whole(observed, plan.status);
     note_view_change(observed, plan);
+    note_stragglers(observed, plan);
     enter_phase(observed, api::Phase::kRunning, "MembersTrain",
                 str_cat("view ", observed.report->generation.value, " with ", plan.status.view.size,
                         " members trains"),
@@ -259,6 +304,9 @@ void rule_status(const Observed& observed, const Observed& whole, Plan& plan) {
   if (observed.report) copy_report(*observed.report, plan.status);
   forget_lost_checkpoints(observed, plan.status);
   if (is_terminal(plan.status.phase)) plan.status.progress.eta_seconds.reset();
+  if (!plan.status.stragglers.empty() &&
+      (is_terminal(plan.status.phase) || plan.status.phase == api::Phase::kSuspended))
+    forget_stragglers(observed, plan.status);
   if (plan.status.phase == api::Phase::kSucceeded)
     plan.status.progress = finished(observed.job, plan.status.progress);
   const bool same_attempt = plan.status.restarts.attempt == observed.job.status.restarts.attempt;

@@ -239,6 +239,10 @@ class Coordinators::Entry final : public coordinator::RunObserver {
     look();
     if (observer_ != nullptr) observer_->on_view_change(change);
   }
+  void on_straggler(const coordinator::StragglerChange& change) override {
+    look();
+    if (observer_ != nullptr) observer_->on_straggler(change);
+  }
   void on_steps(std::span<const coordinator::StepRecord> steps) override {
     if (observer_ != nullptr) observer_->on_steps(steps);
   }

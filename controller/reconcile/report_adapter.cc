@@ -59,6 +59,7 @@ plan::JobReport to_plan(const coordinator::Report& report) {
   out.lost = report.lost;
   out.refused = report.refused;
   out.view_change = report.view_change;
+  out.stragglers = report.stragglers;
   apply_progress(report, out.progress);
   out.model_path = report.model_path;
   out.checkpoint_path = report.checkpoint_path;

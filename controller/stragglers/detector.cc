@@ -43,6 +43,11 @@ std::vector<double> sorted_of(const Block& block, Value value) {
   return values;
 }
 
+// Whether the mean of logs is more than half of the way to the factor, not by chance.
+bool is_above(double factor, double sum, double blocks, double width) {
+  return sum / blocks - kSure * width / std::sqrt(blocks) >= std::log(factor) / 2;
+}
+
 Duration from_seconds(double seconds) {
   constexpr double kNanoseconds = 1e9;
   return Duration(std::llround(seconds * kNanoseconds));
@@ -92,6 +97,9 @@ void Detector::begin_view(std::span<const int> places) {
   places_.assign(places.begin(), places.end());
   blocks_.begin_view(static_cast<int>(places.size()));
   for (const int place : places_) member(place);
+  std::erase_if(findings_, [&](const Finding& finding) {
+    return finding.place >= 0 && std::ranges::find(places_, finding.place) == places_.end();
+  });
 }
 
 void Detector::forget(int place) {
@@ -106,6 +114,7 @@ bool Detector::advance() {
   bool judged = false;
   while (const std::optional<Block> block = blocks_.take()) {
     judge(*block);
+    judged_ = std::min(judged_ + 1, kLeastBlocks);
     judged = true;
   }
   if (!judged) return false;
@@ -207,23 +216,27 @@ void Detector::judge_all(const Block& block, const Typical& typical, double step
   sums.typical += std::exp(usual_step_);
 }
 
-std::optional<Finding> Detector::finding_of(int place, const Member& member) const {
+std::optional<FindingKind> Detector::judge(const Member& member) const {
   const Sums& sums = member.sums;
   if (!member.own.slow() && !member.rate.slow()) return std::nullopt;
+  if (member.found) return member.found;
   if (sums.blocks < kLeastBlocks) return std::nullopt;
-  const auto is_above = [&](double sum, double width) {
-    return sum / sums.blocks - kSure * width / std::sqrt(sums.blocks) >= std::log(settings_.factor) / 2;
-  };
-  if (!is_above(sums.own_log, member.own_width)) return std::nullopt;
+  if (!is_above(settings_.factor, sums.own_log, sums.blocks, member.own_width)) return std::nullopt;
   const double latest = std::accumulate(member.latest.begin(), member.latest.end(), 0.0) / kLatest;
   if (latest < std::log(settings_.factor) / 2) return std::nullopt;
+  const double excess = (sums.own - sums.typical) / sums.blocks;
+  const bool matters = from_seconds(excess) >= settings_.least_excess &&
+                       excess >= kLeastShare * sums.typical_step / sums.blocks &&
+                       sums.waits_less >= kLeastWaiting * sums.blocks;
+  if (!matters) return std::nullopt;
+  const bool for_its_work = is_above(settings_.factor, sums.rate_log, sums.blocks, member.rate_width);
+  return for_its_work ? FindingKind::kSlow : FindingKind::kMoreWork;
+}
+
+Finding Detector::finding_of(int place, const Member& member) const {
+  const Sums& sums = member.sums;
   const double own = sums.own / sums.blocks, typical = sums.typical / sums.blocks;
-  const double excess = own - typical;
-  if (from_seconds(excess) < settings_.least_excess) return std::nullopt;
-  if (excess < kLeastShare * sums.typical_step / sums.blocks) return std::nullopt;
-  if (sums.waits_less < kLeastWaiting * sums.blocks) return std::nullopt;
-  const bool slow_for_its_work = is_above(sums.rate_log, member.rate_width);
-  Finding finding{.kind = slow_for_its_work ? FindingKind::kSlow : FindingKind::kMoreWork,
+  Finding finding{.kind = *member.found,
                   .place = place,
                   .factor = own / typical,
                   .since = sums.since,
@@ -237,17 +250,18 @@ std::optional<Finding> Detector::finding_of(int place, const Member& member) con
   return finding;
 }
 
-std::vector<Finding> Detector::find() const {
+std::vector<Finding> Detector::find() {
   std::vector<Finding> found;
   std::size_t suspects = 0;
   double longest = 0, second = 0;  // own times of a step
   for (const int place : places_) {
-    const Member& member = members_[static_cast<std::size_t>(place)];
+    Member& member = members_[static_cast<std::size_t>(place)];
+    member.found = judge(member);
     if (member.own.suspect()) ++suspects;
     const double own = member.sums.own / std::max(1.0, member.sums.blocks);
     second = std::max(second, std::min(own, longest));
     longest = std::max(longest, own);
-    if (auto finding = finding_of(place, member)) found.push_back(*finding);
+    if (member.found) found.push_back(finding_of(place, member));
   }
   const auto slow = static_cast<int>(std::ranges::count(found, FindingKind::kSlow, &Finding::kind));
   for (Finding& finding : found) {

@@ -6,7 +6,7 @@
 // In synchronous training every step takes as long as its slowest member, so whole steps tell nothing, and
 // the time in the exchange is the longest for those that wait. Each member's own time (input, compute,
 // update) is compared with the others' median, block by block (blocks.h), by a sequential test (series.h).
-// A member is found where all of this holds:
+// A member is found where all of this holds, and stays so until the test is back where it began:
 // - the test says that its own time is `factor` times the others', and not by chance;
 // - over the blocks since it began, kLeastBlocks at least, its ratio is more than half of the way to
 //   `factor`, kSure standard errors included, and so it is, without them, in the latest kLatest blocks;
@@ -69,6 +69,8 @@ class Detector {
   void add(int rank, const StepSample& sample);
   // Draws the conclusions. Whether what is found is something else than before, but for numbers.
   bool advance();
+  // Enough blocks were judged since the beginning for a member that is slow to be found.
+  bool knows() const { return judged_ >= kLeastBlocks; }
   // By place. At most one of kAllSlow, and nothing beside it.
   const std::vector<Finding>& findings() const { return findings_; }
 
@@ -88,7 +90,8 @@ class Detector {
     explicit Member(double factor) : own(factor), rate(factor) {}
     Noise own_noise, rate_noise;
     double own_width = 0, rate_width = 0;
-    Series own, rate;  // rate: time for each sample or token
+    std::optional<FindingKind> found;  // since then it stays that
+    Series own, rate;                  // rate: time for each sample or token
     Sums sums;
     std::array<double, kLatest> latest{};          // clipped logs of own
     std::size_t count = 0;                         // that were put there
@@ -101,8 +104,9 @@ class Detector {
   void judge_member(Member& member, const Block& block, const Row& row, double own_log, double rate_log,
                     const Typical& typical);
   void judge_all(const Block& block, const Typical& typical, double step);
-  std::optional<Finding> finding_of(int place, const Member& member) const;
-  std::vector<Finding> find() const;
+  std::optional<FindingKind> judge(const Member& member) const;
+  Finding finding_of(int place, const Member& member) const;
+  std::vector<Finding> find();
   Member& member(int place);
 
   Settings settings_;
@@ -115,6 +119,7 @@ class Detector {
   double usual_step_ = 0, usual_blocks_ = 0;  // in logs, and how many it is made of
   Sums step_sums_;
   std::vector<Finding> findings_;
+  int judged_ = 0;  // blocks, kLeastBlocks at most
 };
 
 }  // namespace paceline::stragglers

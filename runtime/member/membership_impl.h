@@ -18,6 +18,7 @@
 
 #include "base/guarded.h"
 #include "base/rng.h"
+#include "runtime/member/kernel_watch.h"
 #include "runtime/member/membership.h"
 #include "runtime/member/outbox.h"
 #include "runtime/member/stream.h"
@@ -124,6 +125,7 @@ class MembershipImpl final : public Membership {
   Rng jitter_;
   std::unique_ptr<Stream> stream_;
   Heartbeats heartbeats_{progress_};
+  KernelWatch kernel_watch_;
   std::uint64_t streams_ = 0;
   std::string leader_;  // of the present try; empty: environment_.coordinator
   std::optional<TimePoint> down_since_;

@@ -274,6 +274,7 @@ void MembershipImpl::send_heartbeat(TimePoint now) {
   if (!due && !stream_->idle()) return;
   v1::MemberMessage message;
   *message.mutable_heartbeat() = heartbeats_.next(taken);
+  kernel_watch_.add_to(*message.mutable_heartbeat(), now);
   (void)stream_->send(std::move(message));
 }
 

@@ -42,6 +42,12 @@ struct Names<api::FaultKind> : ApiNames<api::FaultKind, api::FaultKind::kDeleted
 template <>
 struct Names<api::ObservationKind>
     : ApiNames<api::ObservationKind, api::ObservationKind::kRefused, api::ObservationKind::kSaid> {};
+template <>
+struct Names<api::StragglerKind>
+    : ApiNames<api::StragglerKind, api::StragglerKind::kAllSlow, api::StragglerKind::kSlow> {};
+template <>
+struct Names<api::StragglerCause>
+    : ApiNames<api::StragglerCause, api::StragglerCause::kInput, api::StragglerCause::kUnknown> {};
 
 template <HasFields T>
 Json fields_to_json(const T& value);

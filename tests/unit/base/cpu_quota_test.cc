@@ -29,6 +29,13 @@ TEST(CpuQuota, RoundsUpAndIsAtLeastOne) {
   for (const auto& [text, processors] : cases) EXPECT_EQ(processors_of_quota(text), processors) << text;
 }
 
+TEST(CpuQuota, TimeThatAQuotaHeldProcessesUpIsRead) {
+  EXPECT_DOUBLE_EQ(throttled_seconds("usage_usec 9\nnr_throttled 2\nthrottled_usec 1500000\n").value(), 1.5);
+  EXPECT_DOUBLE_EQ(throttled_seconds("nr_periods 4\nthrottled_time 2500000000\n").value(), 2.5);
+  for (const char* text : {"", "throttled_usec", "throttled_usec x\n", "nr_throttled 7\n"})
+    EXPECT_FALSE(throttled_seconds(text)) << text;
+}
+
 std::vector<std::string> names(std::string_view cgroups) {
   std::vector<std::string> result;
   for (const QuotaFiles& files : quota_files(cgroups, "/c"))

@@ -67,6 +67,58 @@ TEST(PlanTest, ASpecThatWasInvalidForATimeIsNoReasonToDoAnything) {
   EXPECT_EQ(after, before);
 }
 
+int events(const Plan& made, const char* reason) {
+  return static_cast<int>(std::ranges::count_if(
+      actions_of<RecordEvent>(made), [&](const RecordEvent& each) { return each.event.reason == reason; }));
+}
+
+TEST(PlanTest, StragglerIsToldOfOnceAndRemembered) {
+  Observed world = make_running_world(0, 3);
+  const auto straggling = [](const Plan& made) {
+    return std::ranges::find(made.status.conditions, api::kStraggling, &api::Condition::type)->status;
+  };
+  const auto pass = [&] {
+    world.now += 1s;
+    const Plan made = plan(world);
+    world.job.status = made.status;
+    return made;
+  };
+  world.report->stragglers = {api::Straggler{.pod = "job-worker-1-0", .factor = 1.5}};
+  const Plan found = pass();
+  EXPECT_EQ(events(found, "StragglerDetected"), 1);
+  EXPECT_TRUE(straggling(found));
+  ASSERT_EQ(found.status.stragglers.size(), 1U);
+  EXPECT_EQ(found.status.stragglers[0].since, world.now);
+
+  world.report->stragglers->front().factor = 1.6;
+  const Plan again = pass();
+  EXPECT_EQ(events(again, "StragglerDetected"), 0);
+  EXPECT_EQ(again.status.stragglers[0].factor, 1.6);
+  EXPECT_EQ(again.status.stragglers[0].since, found.status.stragglers[0].since);
+
+  world.report->stragglers.reset();  // another coordinator has begun, and knows nothing yet
+  const Plan unknown = pass();
+  EXPECT_EQ(unknown.status.stragglers.size(), 1U);
+  EXPECT_TRUE(straggling(unknown));
+
+  world.report->stragglers.emplace();
+  const Plan cleared = pass();
+  EXPECT_EQ(events(cleared, "StragglerCleared"), 1);
+  EXPECT_FALSE(straggling(cleared));
+  EXPECT_TRUE(cleared.status.stragglers.empty());
+}
+
+TEST(PlanTest, JobThatHasEndedHasNoStragglers) {
+  Observed world = make_running_world(0, 3);
+  world.report->stragglers = {api::Straggler{.pod = "job-worker-1-0"}};
+  world.job.status = plan(world).status;
+  world.report->state = JobState::kFinished;
+  for (cluster::Pod& pod : world.pods) pod.phase = cluster::PodPhase::kSucceeded;
+  const Plan ended = plan(world);
+  EXPECT_EQ(ended.status.phase, api::Phase::kSucceeded);
+  EXPECT_TRUE(ended.status.stragglers.empty());
+}
+
 TEST(PlanTest, WithoutCoresToShareOutThePodsContainerDecides) {
   Observed world = make_world(0, 2);
   world.limits.cores = 0;

@@ -180,6 +180,7 @@ TEST(PlanPropertiesTest, TheConditionsThatAreWrittenAreThoseThatAreOurs) {
       if (restarts && *spec) (*spec)->restart_policy = api::RestartPolicy::kOnFailure;
     }
     for (int round = 0; round < 4; ++round) {
+      if (world.report && rng.below(4) == 0) world.report->stragglers = {api::Straggler{.pod = "a-worker-0"}};
       if (world.report && rng.below(4) == 0) world.report->last_save = LastSave{100, "the disk is full"};
       const Plan made = plan(world);
       for (const api::Condition& condition : made.status.conditions) written.insert(condition.type);

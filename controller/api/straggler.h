@@ -1,0 +1,77 @@
+#pragma once
+
+// A member that holds the others back, with the figures that the finding rests on. The coordinator finds it
+// (controller/stragglers), controller/diagnosis says why, and the status keeps it while it lasts.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "base/clock.h"
+#include "base/fields.h"
+#include "base/ids.h"
+
+namespace paceline::api {
+
+enum class StragglerKind : std::uint8_t {
+  kSlow,      // it takes longer for the same work
+  kMoreWork,  // it takes longer, and as long as the others for each sample or token
+  kAllSlow,   // a third of the members or more: nobody's fault
+};
+
+enum class StragglerCause : std::uint8_t {
+  kUnknown,
+  kCpuQuota,        // the CPU limit of its container
+  kCpuContention,   // other processes use the processors
+  kMemoryPressure,  // memory is short: pages come from storage
+  kGpuSlowdown,     // the GPU's clock is lower than it could be
+  kStorage,         // reads wait for the storage
+  kInput,           // its data comes late, for whatever reason
+};
+
+struct Straggler {
+  StragglerKind kind = StragglerKind::kSlow;
+  // Role, index, rank, pod and host say nothing where the kind is kAllSlow.
+  Role role = Role::kWorker;
+  std::int64_t index = 0, rank = -1;
+  std::string pod, host;
+  std::string part;        // of a step: input, compute or update
+  double factor = 1;       // its own time over the other members' median; kAllSlow: a step over the usual one
+  Step since_step = 0;     // the first that counts
+  std::int64_t steps = 0;  // that count since then
+  double own_ms = 0, typical_ms = 0;  // of a step: its own time, and the others' median
+  double lost_ms = 0;                 // a step would be so much shorter without it
+  std::int64_t members = 0;           // that are slow
+  StragglerCause cause = StragglerCause::kUnknown;
+  std::string evidence;           // for the cause, in words; empty: there is none
+  std::optional<WallTime> since;  // when it was found
+  std::string message;            // all this in a sentence
+  bool operator==(const Straggler&) const = default;
+  static void fields(auto&& visit, auto& x) {
+    visit(NamedField{"kind", "Slow, MoreWork or AllSlow."}, x.kind);
+    visit(NamedField{"role"}, x.role);
+    visit(NamedField{.name = "index", .always = true}, x.index);
+    visit(NamedField{.name = "rank", .always = true}, x.rank);
+    visit(NamedField{"pod"}, x.pod);
+    visit(NamedField{"host", "Where it runs."}, x.host);
+    visit(NamedField{"part", "Of a step: input, compute or update."}, x.part);
+    visit(NamedField{"factor", "Its own time of a step over the other members' median."}, x.factor);
+    visit(NamedField{"sinceStep", "The first step that counts."}, x.since_step);
+    visit(NamedField{"steps", "That count since then."}, x.steps);
+    visit(NamedField{"ownMs", "Its own time of a step."}, x.own_ms);
+    visit(NamedField{"typicalMs", "The others' median."}, x.typical_ms);
+    visit(NamedField{"lostMs", "A step would be so much shorter without it."}, x.lost_ms);
+    visit(NamedField{"members", "Members that are slow."}, x.members);
+    visit(NamedField{"cause",
+                     "Unknown, CpuQuota, CpuContention, MemoryPressure, GpuSlowdown, Storage or Input."},
+          x.cause);
+    visit(NamedField{"evidence", "For the cause."}, x.evidence);
+    visit(NamedField{"since", "When it was found."}, x.since);
+    visit(NamedField{"message", "The same in a sentence."}, x.message);
+  }
+};
+
+const char* name(StragglerKind value);
+const char* name(StragglerCause value);
+
+}  // namespace paceline::api

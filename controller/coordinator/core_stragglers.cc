@@ -1,0 +1,140 @@
+#include "controller/coordinator/core_stragglers.h"
+
+#include <algorithm>
+#include <functional>
+#include <utility>
+
+#include "controller/diagnosis/straggler_cause.h"
+#include "controller/diagnosis/straggler_text.h"
+
+namespace paceline::coordinator {
+
+namespace {
+
+api::StragglerKind kind_of(stragglers::FindingKind kind) {
+  switch (kind) {
+    case stragglers::FindingKind::kSlow:
+      return api::StragglerKind::kSlow;
+    case stragglers::FindingKind::kMoreWork:
+      return api::StragglerKind::kMoreWork;
+    case stragglers::FindingKind::kAllSlow:
+      return api::StragglerKind::kAllSlow;
+  }
+  return api::StragglerKind::kSlow;
+}
+
+double in_ms(Duration duration) {
+  return std::chrono::duration<double, std::milli>(std::chrono::round<std::chrono::microseconds>(duration))
+      .count();
+}
+
+bool is_same(const api::Straggler& a, const api::Straggler& b) {
+  return a.kind == b.kind &&
+         (a.kind == api::StragglerKind::kAllSlow || (a.role == b.role && a.index == b.index));
+}
+
+bool contains(const std::vector<api::Straggler>& all, const api::Straggler& one) {
+  return std::ranges::any_of(all, [&](const api::Straggler& each) { return is_same(each, one); });
+}
+
+}  // namespace
+
+void Stragglers::begin_view(std::span<const Slot> slots) {
+  if (!looks_) return;
+  std::vector<std::pair<int, int>> by_rank;  // rank, place
+  ranks_.assign(slots.size(), -1);
+  ids_.resize(slots.size());
+  for (std::size_t place = 0; place < slots.size(); ++place) {
+    const Slot& slot = slots[place];
+    if (!slot.trains() || slot.rank < 0 || !slot.hello) continue;
+    by_rank.emplace_back(slot.rank, static_cast<int>(place));
+    if (std::exchange(ids_[place], slot.hello->member_id()) != slot.hello->member_id())
+      detector_.forget(static_cast<int>(place));
+  }
+  std::ranges::sort(by_rank);
+  std::vector<int> places;
+  for (const auto& [rank, place] : by_rank) {
+    ranks_[static_cast<std::size_t>(place)] = static_cast<int>(places.size());
+    places.push_back(place);
+  }
+  detector_.begin_view(places);
+}
+
+void Stragglers::add(const Slot& slot, int place, const MemberSteps& steps) {
+  const auto at = static_cast<std::size_t>(place);
+  if (!looks_ || at >= ranks_.size() || ranks_[at] < 0 || !slot.trains()) return;
+  for (std::size_t i = 0; i < steps.steps.size(); ++i) {
+    const StepTimes& times = steps.times[i];
+    detector_.add(ranks_[at], {.step = steps.steps[i],
+                               .input = times.input,
+                               .compute = times.compute,
+                               .update = times.update,
+                               .wait = times.wait,
+                               .transfer = times.transfer,
+                               .checkpoint = times.checkpoint});
+  }
+}
+
+std::vector<StragglerChange> Stragglers::conclude(std::span<const Slot> slots) {
+  if (!looks_) return {};
+  detector_.advance();
+  std::vector<api::Straggler> found = describe(slots);
+  std::vector<StragglerChange> changes;
+  for (const api::Straggler& each : told_) {
+    if (!contains(found, each)) changes.push_back({each, false});
+  }
+  for (const api::Straggler& each : found) {
+    if (!contains(told_, each)) changes.push_back({each, true});
+  }
+  told_ = std::move(found);
+  return changes;
+}
+
+std::optional<std::vector<api::Straggler>> Stragglers::now(std::span<const Slot> slots) const {
+  if (!detector_.knows()) return std::nullopt;
+  return describe(slots);
+}
+
+std::vector<api::Straggler> Stragglers::describe(std::span<const Slot> slots) const {
+  std::vector<stragglers::Finding> findings = detector_.findings();
+  if (findings.size() > kMostTold) {
+    std::ranges::sort(findings, std::greater(), &stragglers::Finding::own);
+    findings.resize(kMostTold);
+    std::ranges::sort(findings, {}, &stragglers::Finding::place);
+  }
+  std::vector<api::Straggler> found;
+  for (const stragglers::Finding& finding : findings) found.push_back(describe(finding, slots));
+  return found;
+}
+
+api::Straggler Stragglers::describe(const stragglers::Finding& finding, std::span<const Slot> slots) const {
+  api::Straggler straggler{.kind = kind_of(finding.kind),
+                           .part = stragglers::part_name(finding.part),
+                           .factor = finding.factor,
+                           .since_step = finding.since,
+                           .steps = finding.steps,
+                           .own_ms = in_ms(finding.own),
+                           .typical_ms = in_ms(finding.typical),
+                           .lost_ms = in_ms(finding.lost),
+                           .members = finding.members};
+  if (finding.place >= 0) {
+    const Slot& slot = slots[static_cast<std::size_t>(finding.place)];
+    straggler.role = slot.role;
+    straggler.index = slot.index;
+    straggler.rank = slot.rank;
+    if (slot.hello) {
+      straggler.pod = slot.hello->pod();
+      straggler.host = slot.hello->host();
+    }
+    std::vector<const MemberTelemetry*> others;
+    for (const Slot& other : slots) {
+      if (&other != &slot && other.trains() && other.rank >= 0) others.push_back(&other.telemetry);
+    }
+    if (finding.kind == stragglers::FindingKind::kSlow)
+      diagnosis::find_cause(slot.telemetry, others, straggler);
+  }
+  straggler.message = diagnosis::message_of(straggler);
+  return straggler;
+}
+
+}  // namespace paceline::coordinator

@@ -1,0 +1,46 @@
+#pragma once
+
+// The stragglers of a job, for CoordinatorCore's own files: what members tell of their steps goes to the
+// detector (controller/stragglers), and what it finds becomes a straggler with its member and its cause.
+// Pure.
+//
+// It looks where a step waits for all that train: in a ring, and with servers that update synchronously.
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "controller/api/straggler.h"
+#include "controller/coordinator/core_places.h"
+#include "controller/coordinator/report.h"
+#include "controller/stragglers/detector.h"
+
+namespace paceline::coordinator {
+
+class Stragglers {
+ public:
+  static constexpr std::size_t kMostTold = 16;  // at once: those that take the longest
+
+  explicit Stragglers(bool looks) : looks_(looks) {}
+
+  // A view of these slots begins; their ranks are set. Another member in a place is another member.
+  void begin_view(std::span<const Slot> slots);
+  void add(const Slot& slot, int place, const MemberSteps& steps);
+  // Draws the conclusions: what has changed since the last call.
+  std::vector<StragglerChange> conclude(std::span<const Slot> slots);
+  // The stragglers of now. Nothing: too few steps are known.
+  std::optional<std::vector<api::Straggler>> now(std::span<const Slot> slots) const;
+
+ private:
+  std::vector<api::Straggler> describe(std::span<const Slot> slots) const;
+  api::Straggler describe(const stragglers::Finding& finding, std::span<const Slot> slots) const;
+
+  bool looks_;
+  stragglers::Detector detector_{stragglers::Settings{}};
+  std::vector<int> ranks_;            // by place; -1: not in the view
+  std::vector<std::string> ids_;      // by place: of the member whose steps are known
+  std::vector<api::Straggler> told_;  // found, and not cleared yet
+};
+
+}  // namespace paceline::coordinator

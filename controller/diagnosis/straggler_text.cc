@@ -1,0 +1,57 @@
+#include "controller/diagnosis/straggler_text.h"
+
+#include <cmath>
+
+#include "base/clock.h"
+#include "base/pluralize.h"
+#include "base/text.h"
+
+namespace paceline::diagnosis {
+
+namespace {
+
+std::string milliseconds(double ms) {
+  return format_duration(std::chrono::duration_cast<Duration>(std::chrono::duration<double, std::milli>(ms)));
+}
+
+}  // namespace
+
+std::string subject_of(const api::Straggler& straggler) {
+  if (straggler.kind != api::StragglerKind::kAllSlow) return member_name(straggler.role, straggler.index);
+  return straggler.members == 0 ? "all members" : pluralize(straggler.members, "member", "members");
+}
+
+std::string factor_text(double factor) {
+  constexpr double kTenths = 10, kHundredths = 100;
+  const double unit = factor >= kTenths ? 1 : factor >= 2 ? kTenths : kHundredths;
+  return str_cat(std::round(factor * unit) / unit, "x");
+}
+
+std::string message_of(const api::Straggler& straggler) {
+  const std::string figures = str_cat(" for ", pluralize(straggler.steps, "step", "steps"), " (",
+                                      milliseconds(straggler.own_ms), ", ");
+  const std::string factor = factor_text(straggler.factor), typical = milliseconds(straggler.typical_ms),
+                    subject = subject_of(straggler);
+  if (straggler.kind == api::StragglerKind::kAllSlow && straggler.members == 0)
+    return str_cat(subject, ": ", factor, " their own usual time of a step", figures, "before ", typical,
+                   "), in ", straggler.part);
+  const std::string where = straggler.host.empty() ? "" : str_cat(" on ", straggler.host);
+  std::string text = str_cat(subject, where, ": ", factor, " the others' median", figures, "theirs ", typical,
+                             "), in ", straggler.part);
+  if (straggler.kind == api::StragglerKind::kMoreWork)
+    return text + "; it has more work, and is no slower for it";
+  if (straggler.kind == api::StragglerKind::kAllSlow)
+    return text + "; so many at once have a cause in common";
+  return str_cat(
+      text, "; ",
+      straggler.evidence.empty() ? "nothing that it tells of itself says why" : straggler.evidence);
+}
+
+std::string end_of(const api::Straggler& straggler) {
+  if (straggler.kind == api::StragglerKind::kAllSlow && straggler.members == 0)
+    return "a step takes its usual time again";
+  const bool one = straggler.kind != api::StragglerKind::kAllSlow;
+  return str_cat(subject_of(straggler), one ? " holds" : " hold", " the others back no more");
+}
+
+}  // namespace paceline::diagnosis

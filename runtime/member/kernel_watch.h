@@ -1,0 +1,36 @@
+#pragma once
+
+// Reads what the kernel counts of this process (kernel_counters.h), at most once a second, for its
+// heartbeats. A file that can't be read is left out. One thread.
+
+#include <optional>
+#include <string>
+
+#include "base/clock.h"
+#include "proto/paceline/v1/coordinator.pb.h"
+#include "runtime/member/kernel_counters.h"
+
+namespace paceline::member {
+
+class KernelWatch {
+ public:
+  static constexpr Duration kInterval = std::chrono::seconds(1);
+  static constexpr int kMostThreads = 512;  // whose times are summed
+
+  // `root`: of the file system; tests have another one.
+  explicit KernelWatch(std::string root = "") : root_(std::move(root)) {}
+  // Sets `host`, once there are two readings.
+  void add_to(v1::Heartbeat& heartbeat, TimePoint now);
+
+ private:
+  KernelCounters read() const;
+  std::optional<double> read_throttled() const;
+  std::optional<double> read_pressure(const char* what) const;
+
+  const std::string root_;
+  std::optional<TimePoint> read_at_;
+  KernelCounters counters_;
+  std::optional<v1::KernelStats> rates_;
+};
+
+}  // namespace paceline::member

@@ -1,0 +1,24 @@
+#include "controller/api/straggler.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+
+namespace paceline::api {
+namespace {
+
+TEST(StragglerTest, EachEnumeratorHasANameOfItsOwn) {
+  std::set<std::string> kinds, causes;
+  for (int i = 0; i <= static_cast<int>(StragglerKind::kAllSlow); ++i)
+    kinds.insert(name(static_cast<StragglerKind>(i)));
+  for (int i = 0; i <= static_cast<int>(StragglerCause::kInput); ++i)
+    causes.insert(name(static_cast<StragglerCause>(i)));
+  EXPECT_EQ(kinds.size(), 3U);
+  EXPECT_EQ(causes.size(), 7U);
+  EXPECT_STREQ(name(StragglerKind::kAllSlow), "AllSlow");
+  EXPECT_STREQ(name(StragglerCause::kInput), "Input");
+}
+
+}  // namespace
+}  // namespace paceline::api

@@ -1,0 +1,58 @@
+#include "controller/diagnosis/straggler_text.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+
+namespace paceline::diagnosis {
+namespace {
+
+using api::StragglerKind;
+
+api::Straggler straggler(StragglerKind kind) {
+  return {.kind = kind,
+          .index = 3,
+          .host = "node-b",
+          .part = "compute",
+          .factor = 1.9,
+          .steps = 52,
+          .own_ms = 190,
+          .typical_ms = 100,
+          .members = 1};
+}
+
+TEST(StragglerTextTest, SlowMemberIsNamedWithItsFiguresAndItsCause) {
+  api::Straggler slow = straggler(StragglerKind::kSlow);
+  slow.evidence = "its CPU quota holds it up 46 % of the time";
+  EXPECT_EQ(message_of(slow),
+            "worker-3 on node-b: 1.9x the others' median for 52 steps (190 ms, theirs 100 ms), in compute; "
+            "its CPU quota "
+            "holds it up 46 % of the time");
+  EXPECT_EQ(end_of(slow), "worker-3 holds the others back no more");
+  slow.host.clear();
+  EXPECT_TRUE(message_of(slow).starts_with("worker-3: 1.9x"));
+}
+
+TEST(StragglerTextTest, KindsHaveTextsOfTheirOwn) {
+  std::set<std::string> messages, ends;
+  for (const StragglerKind kind : {StragglerKind::kSlow, StragglerKind::kMoreWork, StragglerKind::kAllSlow}) {
+    for (const int members : {0, 2}) {
+      api::Straggler each = straggler(kind);
+      each.members = members;
+      messages.insert(message_of(each));
+      ends.insert(end_of(each));
+    }
+  }
+  EXPECT_EQ(messages.size(), 4U);
+  EXPECT_EQ(ends.size(), 3U);
+}
+
+TEST(StragglerTextTest, FactorsHaveThreeDigitsAtMost) {
+  EXPECT_EQ(factor_text(1.154), "1.15x");
+  EXPECT_EQ(factor_text(2.449), "2.4x");
+  EXPECT_EQ(factor_text(12.6), "13x");
+}
+
+}  // namespace
+}  // namespace paceline::diagnosis
