@@ -156,6 +156,13 @@ void Detector::judge_member(Member& member, const Block& block, const Row& row, 
                             double rate_log, const Typical& typical) {
   member.own_noise.add(own_log);
   member.rate_noise.add(rate_log);
+  // An excess of less than half of what matters counts as none: so a finding ends, too, where steps become
+  // short.
+  const double others = row.own() / std::exp(own_log), excess = 2 * (row.own() - others);
+  if (from_seconds(excess) < settings_.least_excess || excess < kLeastShare * typical.step) {
+    own_log = std::min(own_log, 0.0);
+    rate_log = std::min(rate_log, 0.0);
+  }
   member.early.emplace_back(own_log, rate_log);
   if (member.own_noise.is_known()) {
     const double threshold = threshold_of(places_.size());
@@ -189,7 +196,7 @@ void Detector::judge_member(Member& member, const Block& block, const Row& row, 
   sums.typical_input += typical.input;
   sums.typical_compute += typical.compute;
   sums.typical_update += typical.update;
-  sums.typical += row.own() / std::exp(own_log);
+  sums.typical += others;
   sums.typical_step += typical.step;
 }
 

@@ -1,11 +1,14 @@
-// A member whose data set hangs: once there is a file, no read of a batch returns. Else it is as
-// paceline-worker. Parameters of the data set: member, "worker-1" (of its first incarnation), and file.
+// A member whose data set hangs: while there is a file, no read of a batch returns, or each takes so many
+// milliseconds. Else it is as paceline-worker. Parameters of the data set: member, "worker-1" (of its first
+// incarnation), file, and milliseconds, where it is only slow.
 
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "runtime/bin/run_member.h"
@@ -21,7 +24,7 @@ std::string variable(const char* name) {
 
 class HangingData final : public data::Dataset {
  public:
-  explicit HangingData(std::string file) : file_(std::move(file)) {
+  HangingData(std::string file, int milliseconds) : file_(std::move(file)), delay_(milliseconds) {
     shape_.dims = {8};
     shape_.classes = 2;
   }
@@ -29,7 +32,11 @@ class HangingData final : public data::Dataset {
   std::int64_t size() const override { return 4096; }
   absl::Status fetch(std::span<const std::int64_t> indices, std::uint64_t /*augmentation_seed*/,
                      const data::BatchView& batch) const override {
-    while (!file_.empty() && ::access(file_.c_str(), F_OK) == 0) ::pause();
+    while (!file_.empty() && ::access(file_.c_str(), F_OK) == 0) {
+      if (delay_ == std::chrono::milliseconds(0)) ::pause();
+      std::this_thread::sleep_for(delay_);
+      break;
+    }
     for (std::size_t row = 0; row < indices.size(); ++row) {
       batch.labels[row] = static_cast<std::int32_t>(indices[row] % 2);
       for (std::size_t i = 0; i < 8; ++i) {
@@ -42,6 +49,7 @@ class HangingData final : public data::Dataset {
  private:
   data::SampleShape shape_;
   const std::string file_;  // empty: it never hangs
+  const std::chrono::milliseconds delay_;
 };
 
 absl::StatusOr<data::Datasets> make_hanging_data(const std::map<std::string, std::string>& parameters,
@@ -49,7 +57,9 @@ absl::StatusOr<data::Datasets> make_hanging_data(const std::map<std::string, std
   const std::string self = variable("PACELINE_ROLE") + "-" + variable("PACELINE_INDEX");
   const bool hangs = parameters.at("member") == self && variable("PACELINE_INCARNATION") == "0";
   data::Datasets sets;
-  sets.train = std::make_shared<HangingData>(hangs ? parameters.at("file") : "");
+  const auto delay = parameters.find("milliseconds");
+  sets.train = std::make_shared<HangingData>(hangs ? parameters.at("file") : "",
+                                             delay == parameters.end() ? 0 : std::stoi(delay->second));
   return sets;
 }
 

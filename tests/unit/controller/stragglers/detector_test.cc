@@ -173,6 +173,15 @@ TEST(Detector, ExcessOfLessThanTwoMillisecondsIsNobodysConcern) {
   EXPECT_EQ(job.run_until(5000, true), -1);
 }
 
+TEST(Detector, FindingEndsWhereStepsBecomeShort) {
+  Job job(4);
+  job.slow_down(1, 1.5);
+  ASSERT_GE(job.run_until(60, true), 1);
+  for (int member = 0; member < 4; ++member) job.slow_down(member, 0.001);
+  for (int member = 0; member < 4; ++member) job.slow_input(member, 0);
+  EXPECT_GE(job.run_until(100'000, false), 1);
+}
+
 TEST(Detector, NewMemberInThePlaceBeginsAnew) {
   Job job(4);
   job.run(50);
