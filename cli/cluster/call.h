@@ -76,6 +76,8 @@ struct Scaling {
 };
 // "worker=4". INVALID_ARGUMENT says what is allowed.
 absl::StatusOr<Scaling> parse_scaling(std::string_view text);
+// Likewise of several, each of another role.
+absl::StatusOr<std::vector<Scaling>> parse_scalings(const std::vector<std::string>& texts);
 absl::Status scale_job(Call& call, const std::string& name, const std::vector<Scaling>& scalings);
 
 // How a job is and why; of one on a cluster also what the planner would do now. Nothing is done.

@@ -1,5 +1,6 @@
 // suspend, resume, scale: small patches, after a look whether they make sense.
 
+#include <algorithm>
 #include <charconv>
 #include <limits>
 
@@ -56,7 +57,18 @@ std::optional<std::string> key_of(const Json& object, Role role) {
   return std::nullopt;
 }
 
-absl::Status check(const JobView& view, const Json& before, const Json& after) {
+// "chief, worker"
+std::string roles_of(const Json& object) {
+  std::string text;
+  for (const Role role : {Role::kChief, Role::kWorker, Role::kServer, Role::kEvaluator}) {
+    if (key_of(object, role)) text += str_cat(text.empty() ? "" : ", ", role_name(role));
+  }
+  return text.empty() ? "none" : text;
+}
+
+// The numbers come first: of another one the parser would say which other field it does not fit.
+absl::Status check(const JobView& view, const Json& before, const Json& after,
+                   const std::vector<Scaling>& scalings) {
   const api::Parsed old_job = kube::parse_job(before, kube::job_metadata(before));
   const api::Parsed new_job = kube::parse_job(after, kube::job_metadata(after));
   const std::string text = job_text(view.ns, view.name);
@@ -64,6 +76,14 @@ absl::Status check(const JobView& view, const Json& before, const Json& after) {
     return absl::FailedPreconditionError(str_cat(
         "job ", text, " can't be run, so scaling does not help: ", kube::errors_of(old_job.diagnostics)));
   }
+  std::string refused;
+  for (const auto& [role, replicas] : scalings) {
+    if (!api::allowed_replicas(*old_job.job, role).holds(replicas))
+      refused += str_cat("; ", role_name(role), "=", replicas, ": allowed ",
+                         api::allowed_replicas_text(*old_job.job, role));
+  }
+  if (!refused.empty())
+    return absl::InvalidArgumentError(str_cat("can't scale job ", text, refused.replace(0, 1, ":")));
   if (!new_job.job)
     return absl::InvalidArgumentError(
         str_cat("job ", text, " can't be scaled so: ", kube::errors_of(new_job.diagnostics)));
@@ -84,8 +104,8 @@ absl::Status scale_once(Call& call, const std::string& name, const std::vector<S
   for (const Scaling& scaling : scalings) {
     const auto key = key_of(before, scaling.role);
     if (!key)
-      return absl::InvalidArgumentError(
-          str_cat("job ", job_text(job.ns, job.name), " has no role ", role_name(scaling.role)));
+      return absl::InvalidArgumentError(str_cat("job ", job_text(job.ns, job.name), " has no role ",
+                                                role_name(scaling.role), "; it has ", roles_of(before)));
     const Json& was = kube::at(before, {"spec", "replicaSpecs", *key, "replicas"});
     const std::int64_t old_replicas = was.is_number_integer() ? was.get<std::int64_t>() : 1;
     if (old_replicas == scaling.replicas) continue;
@@ -98,7 +118,7 @@ absl::Status scale_once(Call& call, const std::string& name, const std::vector<S
     call.out << call.jobs.reference(name) << " has that many already\n";
     return absl::OkStatus();
   }
-  PL_RETURN_IF_ERROR(check(job, before, after));
+  PL_RETURN_IF_ERROR(check(job, before, after, scalings));
   PL_RETURN_IF_ERROR(call.jobs.patch(call.ns, name, patch, "scale").status());
   call.out << call.jobs.reference(name) << " scaled: " << said << "\n";
   return absl::OkStatus();
@@ -122,13 +142,27 @@ absl::StatusOr<Scaling> parse_scaling(std::string_view text) {
   const std::string_view digits = equals == std::string_view::npos ? "" : text.substr(equals + 1);
   const std::string fault = whole_number_fault(digits, 0, std::numeric_limits<int>::max());
   if (!role || !fault.empty()) {
-    return absl::InvalidArgumentError(str_cat("\"", text, "\" says no number of a role",
-                                              role && !digits.empty() ? str_cat(": ", fault) : "",
-                                              "; allowed: ROLE=N, such as worker=4"));
+    std::string why;
+    if (!role && !digits.empty()) why = ": a role is chief, worker, ps or evaluator";
+    if (role && !digits.empty()) why = str_cat(": ", fault);
+    return absl::InvalidArgumentError(
+        str_cat("\"", text, "\" says no number of a role", why, "; allowed: ROLE=N, such as worker=4"));
   }
   Scaling scaling{*role, 0};
   std::from_chars(digits.data(), digits.data() + digits.size(), scaling.replicas);
   return scaling;
+}
+
+absl::StatusOr<std::vector<Scaling>> parse_scalings(const std::vector<std::string>& texts) {
+  std::vector<Scaling> scalings;
+  for (const std::string& text : texts) {
+    PL_ASSIGN_OR_RETURN(const Scaling scaling, parse_scaling(text));
+    if (std::ranges::count(scalings, scaling.role, &Scaling::role) > 0)
+      return absl::InvalidArgumentError(str_cat("\"", text, "\" is another number of ",
+                                                role_name(scaling.role), "; allowed: each role once"));
+    scalings.push_back(scaling);
+  }
+  return scalings;
 }
 
 absl::Status scale_job(Call& call, const std::string& name, const std::vector<Scaling>& scalings) {

@@ -24,13 +24,9 @@ void add_scale(CLI::App& app, Session& session) {
   command->callback([&session, options, flags] {
     std::string name;
     if (!take_name(session, *flags, options->name, name)) return;
-    std::vector<Scaling> scalings;
-    for (const std::string& each : options->scalings) {
-      const auto scaling = parse_scaling(each);
-      if (!scaling.ok()) return session.fail(scaling.status());
-      scalings.push_back(*scaling);
-    }
-    on_jobs(session, *flags, Mode::kOnce, [&](Call& call) { return scale_job(call, name, scalings); });
+    const auto scalings = parse_scalings(options->scalings);
+    if (!scalings.ok()) return session.fail(scalings.status());
+    on_jobs(session, *flags, Mode::kOnce, [&](Call& call) { return scale_job(call, name, *scalings); });
   });
 }
 

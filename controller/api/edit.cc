@@ -102,14 +102,10 @@ bool is_free_while_suspended(const std::string& path) {
 
 // The empty text: accepted.
 std::string replicas_problem(const TrainingJob& old_job, const TrainingJob& new_job) {
-  const ReplicaSpec& old_spec = *old_job.spec.replica_specs.worker;
   const std::int64_t now = new_job.spec.replica_specs.worker->replicas;
-  const std::int64_t min = old_spec.min_replicas.value_or(old_spec.replicas);
-  const std::int64_t max = old_spec.max_replicas.value_or(old_spec.replicas);
-  if (now >= min && now <= max) return "";
-  return str_cat("may not be edited from ", old_spec.replicas, " to ", now, "; allowed: ",
-                 min == max ? str_cat(min, ", since the job has no other minReplicas or maxReplicas")
-                            : str_cat(min, " to ", max, " (minReplicas, maxReplicas)"));
+  if (allowed_replicas(old_job, Role::kWorker).holds(now)) return "";
+  return str_cat("may not be edited from ", old_job.spec.replica_specs.worker->replicas, " to ", now,
+                 "; allowed: ", allowed_replicas_text(old_job, Role::kWorker));
 }
 
 std::string value_in(const Values& values, const std::string& path) {
@@ -124,6 +120,21 @@ bool is_below(const std::string& path, const std::string& above) {
 }
 
 }  // namespace
+
+ReplicaRange allowed_replicas(const TrainingJob& job, Role role) {
+  const ReplicaSpec& spec = *replica_spec(job, role);
+  if (role != Role::kWorker) return {spec.replicas, spec.replicas};
+  return {spec.min_replicas.value_or(spec.replicas), spec.max_replicas.value_or(spec.replicas)};
+}
+
+std::string allowed_replicas_text(const TrainingJob& job, Role role) {
+  const auto [min, max] = allowed_replicas(job, role);
+  if (role != Role::kWorker) return str_cat(min, ", since only the number of workers may change");
+  if (min == max) return str_cat(min, ", since the job has no other minReplicas or maxReplicas");
+  const ReplicaSpec& spec = *replica_spec(job, role);
+  return str_cat(min, " to ", max, spec.min_replicas ? " (minReplicas, " : " (replicas, ",
+                 spec.max_replicas ? "maxReplicas)" : "replicas)");
+}
 
 std::vector<EditError> edit_errors(const TrainingJob& old_job, const TrainingJob& new_job) {
   const Values before = flatten(old_job), after = flatten(new_job);

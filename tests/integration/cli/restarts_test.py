@@ -131,6 +131,7 @@ class RestartsTest(CliCase):
         trains_with(["chief-0", "worker-0", "worker-1"])
         for refused in ("worker=4", "worker=0", "ps=1", "worker"):
             self.assertEqual(self.ends(2, "scale", "digits", refused).stdout, "", refused)
+        self.assertEqual(self.ends(2, "scale", "digits", "worker=2", "worker=3").stdout, "")
         self.ends(3, "scale", "nobody", "worker=2")
         self.stop(process)
         self.ends(4, "scale", "digits", "worker=2")

@@ -57,11 +57,13 @@ TEST_F(ClusterTest, ScaleKeepsToMinAndMax) {
   EXPECT_EQ(stored().at("spec").at("replicaSpecs").at("worker").at("replicas"), 5);
   absl::Status status = scale_job(call_, "digits", {{Role::kWorker, 6}});
   EXPECT_TRUE(absl::IsInvalidArgument(status));
-  EXPECT_THAT(std::string(status.message()), AllOf(HasSubstr("replicas"), HasSubstr("maxReplicas")));
-  status = scale_job(call_, "digits", {{Role::kWorker, 1}});
-  EXPECT_THAT(std::string(status.message()), HasSubstr("minReplicas"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("2 to 5"));
+  status = scale_job(call_, "digits", {{Role::kWorker, 1}, {Role::kChief, 2}});
+  EXPECT_THAT(std::string(status.message()),
+              AllOf(HasSubstr("worker=1"), HasSubstr("2 to 5"), HasSubstr("chief=2")));
   status = scale_job(call_, "digits", {{Role::kEvaluator, 1}});
-  EXPECT_EQ(status.message(), "job team-a/digits has no role evaluator");
+  EXPECT_TRUE(absl::IsInvalidArgument(status));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("chief, worker"));
   EXPECT_EQ(server_.requests("PATCH"), 1);
   EXPECT_THAT(printed(scale_job(call_, "digits", {{Role::kWorker, 5}})), HasSubstr("has that many already"));
 }
@@ -91,6 +93,12 @@ TEST(ScalingTest, RoleAndNumber) {
       parse_scaling("worker=04").status().message(),
       "\"worker=04\" says no number of a role: \"04\" is no whole number from 0 to 2147483647: it begins "
       "with a zero; allowed: ROLE=N, such as worker=4");
+}
+
+TEST(ScalingTest, ARoleIsGivenOnce) {
+  EXPECT_EQ(parse_scalings({"worker=4", "chief=1"})->size(), 2u);
+  for (const char* again : {"worker=3", "Worker=4"})
+    EXPECT_TRUE(absl::IsInvalidArgument(parse_scalings({"worker=4", again}).status())) << again;
 }
 
 // ---- events

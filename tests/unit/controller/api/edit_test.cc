@@ -33,6 +33,17 @@ struct EditCase {
   std::string error;  // the path; empty: accepted
 };
 
+TEST(AllowedReplicas, OfAWorkerAreFromMinReplicasToMaxReplicas) {
+  const auto allowed = [](const char* worker, Role role) {
+    return allowed_replicas(parse_good(with(kGoodJob, "{replicas: 3}", worker)), role);
+  };
+  EXPECT_EQ(allowed("{replicas: 3, minReplicas: 2, maxReplicas: 5}", Role::kWorker), (ReplicaRange{2, 5}));
+  EXPECT_EQ(allowed("{replicas: 3, minReplicas: 2}", Role::kWorker), (ReplicaRange{2, 3}));
+  EXPECT_EQ(allowed("{replicas: 3, maxReplicas: 5}", Role::kWorker), (ReplicaRange{3, 5}));
+  EXPECT_EQ(allowed("{replicas: 3}", Role::kWorker), (ReplicaRange{3, 3}));
+  EXPECT_EQ(allowed("{replicas: 3, minReplicas: 2, maxReplicas: 5}", Role::kChief), (ReplicaRange{1, 1}));
+}
+
 class Edit : public ::testing::TestWithParam<EditCase> {};
 
 TEST_P(Edit, IsJudged) {
