@@ -11,6 +11,7 @@
 #include "cli/cluster/job_view.h"
 #include "controller/cluster/kube/job_object.h"
 #include "controller/cluster/kube/times.h"
+#include "controller/plan/elastic.h"
 #include "controller/plan/kubernetes_limits.h"
 #include "controller/plan/pods.h"
 #include "controller/plan/restart_budget.h"
@@ -27,7 +28,8 @@ using kube::Json;
 plan::JobReport report_from(const api::Status& status, WallTime now) {
   plan::JobReport report;
   report.attempt = status.restarts.attempt;
-  report.state = status.phase == api::Phase::kRunning ? plan::JobState::kRunning : plan::JobState::kForming;
+  const bool trains = status.phase == api::Phase::kRunning && status.reason != plan::kTooFewMembers;
+  report.state = trains ? plan::JobState::kRunning : plan::JobState::kForming;
   report.generation = status.view.generation;
   report.progress = status.progress;
   report.model_path = status.model;

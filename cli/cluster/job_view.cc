@@ -16,6 +16,7 @@
 #include "controller/cluster/kube/resources.h"
 #include "controller/cluster/kube/status_json.h"
 #include "controller/cluster/kube/times.h"
+#include "controller/plan/elastic.h"
 #include "controller/plan/pods.h"
 #include "controller/plan/rules.h"
 
@@ -192,7 +193,8 @@ std::vector<Row> job_rows(const std::vector<JobView>& jobs, bool wide, bool all_
     const RunState state = run_state_of(job, nullptr, {}, now);
     Row row;
     if (all_namespaces) row.push_back(job.ns);
-    row.insert(row.end(), {job.name, state.phase, str_cat(job.ready, "/", job.wanted)});
+    const char* const waits = state.reason == plan::kTooFewMembers ? ", waits" : "";
+    row.insert(row.end(), {job.name, str_cat(state.phase, waits), str_cat(job.ready, "/", job.wanted)});
     for (std::string& cell : progress_cells(state)) row.push_back(std::move(cell));
     row.insert(row.end(), {str_cat(job.status.restarts.total), age_text(job.created, now)});
     if (wide) {

@@ -19,6 +19,7 @@
 #include "base/unique_fd.h"
 #include "controller/cluster/local/local_cluster.h"
 #include "controller/diagnosis/fault_text.h"
+#include "controller/plan/elastic.h"
 #include "controller/plan/plan.h"
 #include "controller/queue/work_queue.h"
 #include "controller/reconcile/coordinators.h"
@@ -172,7 +173,8 @@ class LocalRunImpl final : public LocalRun, public coordinator::RunObserver, pub
     const bool changed =
         before.phase != status.phase &&
         (status.phase == kRestarting || status.phase == kSuspended || before.phase == kSuspended);
-    if ((again || changed) && before.message != status.message) note(status.message);
+    const bool waits = status.reason == plan::kTooFewMembers;
+    if ((again || changed || waits) && before.message != status.message) note(status.message);
     return absl::OkStatus();
   }
   absl::Status remove(const std::string& key, const std::string&) override { return get(key).status(); }

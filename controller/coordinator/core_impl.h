@@ -161,7 +161,8 @@ class CoordinatorCore::Impl {
   std::string stop_reason_;
   TimePoint stop_since_{};
   std::optional<TimePoint> finish_by_;
-  std::optional<TimePoint> nobody_since_;  // nobody trains any more, and the job ends
+  std::optional<TimePoint> nobody_since_;   // nobody trains any more, and the job ends
+  std::optional<plan::Shortage> shortage_;  // in Forming, when it was last looked
   std::string model_path_, checkpoint_path_;
   std::string leader_;  // rank 0 of the newest view, by its member id
   StreamId

@@ -47,6 +47,7 @@ Report CoordinatorCore::Impl::report(TimePoint now) const {
   report.verdict = verdict_;
   for (const Lost& each : lost_)
     report.lost.push_back({each.fault, std::max(now - each.at, Duration::zero())});
+  if (state_ == JobState::kForming) report.shortage = shortage_;
   report.refused = refused_;
   report.view_change = view_change_;
   report.stragglers = stragglers_.now(slots());

@@ -197,6 +197,7 @@ void CoordinatorCore::Impl::begin_catch_up(Slot& newcomer) {
 }
 
 void CoordinatorCore::Impl::form_ring() {
+  shortage_.reset();
   const Places::Gathering gathering =
       generation_.value == 0 ? places_.gathered_ring() : Places::Gathering::kOver;
   if (gathering == Places::Gathering::kWaits) return;
@@ -212,15 +213,16 @@ void CoordinatorCore::Impl::form_ring() {
   const bool enough =
       places_.standby() > 0 && !trained && rejoined && places_.attached_trainers() >= places_.most_trainers();
   if (!begun && !all && !overdue && !enough) return;
-  const int least = config_.min_trainers - static_cast<int>(std::ranges::count_if(members(), is_done));
+  const auto done = static_cast<int>(std::ranges::count_if(members(), is_done));
+  const int least = config_.min_trainers - done;
   std::vector<Slot*> chosen = places_.candidates(gathering, begun, false);
   // The one that has the state may be among those who stand by.
   const bool holds = std::ranges::any_of(chosen, &Slot::may_hold);
   if (!holds || static_cast<int>(chosen.size()) < least) chosen = places_.candidates(gathering, begun, true);
   const int trainers = static_cast<int>(chosen.size());
   if (trainers < least || chosen.empty()) {
-    reason_ =
-        str_cat("waiting for ", pluralize(std::max(least - trainers, 1), "member", "members"), " to attach");
+    shortage_ = {.here = trainers + done, .missing = std::max(least - trainers, 1)};
+    reason_ = str_cat("waiting for ", pluralize(shortage_->missing, "member", "members"), " to attach");
     return miss_lost();
   }
   std::uint64_t held = 0;

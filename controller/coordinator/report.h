@@ -134,6 +134,7 @@ struct Report {
   std::vector<LostMember> lost;                // in the order in which they were lost
   std::optional<api::ViewChange> view_change;  // how the newest view began that another one was before
   std::optional<std::vector<api::Straggler>> stragglers;  // nothing: too few steps are known
+  std::optional<plan::Shortage> shortage;                 // of a view that can't be formed yet
   std::vector<std::string> refused;  // uids of pods that came with another token than the job's
 };
 

@@ -12,7 +12,9 @@
 
 namespace paceline::plan {
 
-inline constexpr char kMemberReplaced[] = "MemberReplaced";  // a reason: of the status, and of events
+// Reasons: of the status, and of events.
+inline constexpr char kMemberReplaced[] = "MemberReplaced";
+inline constexpr char kTooFewMembers[] = "TooFewMembers";  // the ring waits until minReplicas are there
 
 // An all-reduce of the native trainer whose members may start again one by one, or whose size may change.
 bool is_elastic(const api::TrainingJob& job);

@@ -41,6 +41,13 @@ struct LastSave {
   std::string error;  // empty: it is written
 };
 
+// A ring waits, with what its members have trained: too few are here for a view.
+struct Shortage {
+  int here = 0;     // of those who train
+  int missing = 0;  // so many more make a view
+  bool operator==(const Shortage&) const = default;
+};
+
 struct JobReport {
   std::int64_t attempt = 0;  // status.restarts.attempt when this coordinator began
   JobState state = JobState::kForming;
@@ -53,6 +60,7 @@ struct JobReport {
   std::optional<std::vector<api::Straggler>> stragglers;  // nothing: too few steps are known
   std::optional<api::Fault> fault;                        // its verdict: the root cause
   Duration fault_age{};                                   // since the verdict
+  std::optional<Shortage> shortage;                       // kForming alone
   std::string reason;                                     // kFailed without a fault: why
   api::Progress progress;
   std::string model_path, checkpoint_path;  // results; empty: none

@@ -151,13 +151,15 @@ void note_mended(const Observed& observed, api::Status& status) {
   set_condition(observed, api::kInvalidSpec, false, "Mended", "the spec is valid again", status);
 }
 
-// A ring that had lost a member, or was to have another size, is whole again.
+// A ring that had lost a member, or was to have another size, is whole again; one that waited for more
+// members trains again.
 void note_whole(const Observed& observed, api::Status& status) {
+  const bool waited = status.reason == kTooFewMembers;
   const bool is_news =
-      status.reason == kMemberReplaced || status.reason == api::name(api::RestartCause::kResized);
+      waited || status.reason == kMemberReplaced || status.reason == api::name(api::RestartCause::kResized);
   if (status.phase != api::Phase::kRunning || !is_elastic(observed.job) || !is_news) return;
   const bool misses = !observed.report->lost.empty() && api::standby_count(observed.job) == 0;
-  if (misses || status.view.size != api::member_count(observed.job)) return;
+  if (!waited && (misses || status.view.size != api::member_count(observed.job))) return;
   status.reason = "MembersTrain";
   status.message =
       str_cat("view ", observed.report->generation.value, " with ", status.view.size, " members trains");
@@ -221,9 +223,29 @@ void forget_stragglers(const Observed& observed, api::Status& status) {
   set_condition(observed, api::kStraggling, false, "NotRunning", "no member trains", status);
 }
 
+std::string shortage_text(const Shortage& shortage, const api::TrainingJob& job) {
+  const auto& worker = job.spec.replica_specs.worker;
+  const std::optional<std::int64_t> least = worker ? worker->min_replicas : std::nullopt;
+  return str_cat("waiting for ", pluralize(shortage.missing, "more member", "more members"), ": ",
+                 least ? str_cat("minReplicas is ", *least, ", ") : "", shortage.here,
+                 shortage.here == 1 ? " is here" : " are here");
+}
+
+// The phase stays: the members are there, and hold what they have trained.
+void note_shortage(const Observed& observed, Plan& plan) {
+  const auto& shortage = observed.report->shortage;
+  api::Status& status = plan.status;
+  if (!shortage || status.phase != api::Phase::kRunning || replaced_now(observed, status)) return;
+  const bool is_news = status.reason != kTooFewMembers;
+  status.reason = kTooFewMembers;
+  status.message = plan.status_reason = shortage_text(*shortage, observed.job);
+  if (is_news)
+    record_event(observed, true, kTooFewMembers, status.message, "too few members for a view", plan);
+}
+
 void note_running(const Observed& observed, Plan& plan) {
   if (observed.report) {
-    if (observed.report->state != JobState::kRunning) return;
+    if (observed.report->state != JobState::kRunning) return note_shortage(observed, plan);
     note_whole(observed, plan.status);
     note_view_change(observed, plan);
     note_stragglers(observed, plan);

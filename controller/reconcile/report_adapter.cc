@@ -57,6 +57,7 @@ plan::JobReport to_plan(const coordinator::Report& report) {
   out.fault = report.verdict;
   out.fault_age = report.verdict_age;
   out.lost = report.lost;
+  out.shortage = report.shortage;
   out.refused = report.refused;
   out.view_change = report.view_change;
   out.stragglers = report.stragglers;

@@ -83,6 +83,24 @@ class RestartsTest(CliCase):
         self.assertEqual((status["phase"], status["reason"], status["status"]["restarts"]["total"]), ("Failed", "BackoffLimitExceeded", 3))
         self.nothing_left()
 
+    def test_members_that_wait_for_others_are_told_of(self):
+        file = self.restarting(ENDLESS)
+        file.write_text(file.read_text().replace("replicas: 2, ", "replicas: 2, minReplicas: 2, "))
+        process = self.start("run", file, "--output", "json")
+        status = self.members_train(after=200)
+        for number in (1, 2):   # the second time another one comes after a back-off
+            for name in ("worker-0", "worker-1"):
+                os.kill(member_of(status, name)["pid"], signal.SIGKILL)
+            status = self.members_train(after=status["step"], worker_0=number, worker_1=number)
+        events = [json.loads(line) for line in (self.state / "runs/digits/events.jsonl").read_text().splitlines()]
+        self.assertIn("TooFewMembers", [event["reason"] for event in events])
+        self.assertEqual(status["reason"], "MembersTrain")
+        process.send_signal(signal.SIGINT)
+        output, _ = self.outcome(130, process, 60 * SLOW)
+        notes = [each["message"] for each in map(json.loads, output.splitlines()) if each["type"] == "note"]
+        self.assertTrue([note for note in notes if "minReplicas" in note], notes)
+        self.nothing_left()
+
     def test_a_scope_of_the_whole_job_starts_all_members_again(self):
         file = self.restarting(ENDLESS)
         file.write_text(file.read_text().replace("replicas: 2, restartPolicy: OnFailure", "replicas: 2, restartPolicy: OnFailure, restartScope: Job"))

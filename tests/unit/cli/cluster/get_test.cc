@@ -1,4 +1,5 @@
 #include "cli/cluster/job_view.h"
+#include "controller/plan/elastic.h"
 #include "tests/unit/cli/cluster/cluster_fixture.h"
 
 namespace paceline::cli {
@@ -89,6 +90,18 @@ TEST_F(ClusterTest, RefusalsSayWhatToDo) {
     return FakeApiServer::Fault{.broken = absl::UnavailableError("connection refused")};
   });
   EXPECT_THAT(message(), HasSubstr("no answer from https://10.0.0.1:6443"));
+}
+
+TEST_F(ClusterTest, AJobThatWaitsForMembersSaysSo) {
+  kube::Json job = job_object("digits", "Running");
+  job["status"]["reason"] = plan::kTooFewMembers;
+  job["status"]["message"] = "waiting for 1 more member";
+  job["status"]["restarts"] = {{"size", 4}};
+  add_job(job);
+  EXPECT_THAT(printed(get_jobs(call_, {})), ContainsRegex("digits +Running, waits "));
+  EXPECT_THAT(described("digits"), HasSubstr("waiting for 1 more member"));
+  EXPECT_THAT(explained("digits"), AllOf(HasSubstr("why: waiting for 1 more member"),
+                                         HasSubstr("status: Running: waiting for 1 more member")));
 }
 
 TEST_F(ClusterTest, DescribesEverythingAboutAJob) {

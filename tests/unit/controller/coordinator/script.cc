@@ -360,6 +360,8 @@ class Player {
     for (const LostMember& lost : report.lost)
       at() << "  lost " << member_name(lost.fault.role, lost.fault.index) << ": "
            << diagnosis::message_of(lost.fault) << "\n";
+    if (report.shortage)
+      at() << "  " << report.shortage->here << " here, " << report.shortage->missing << " missing\n";
     if (!report.model_path.empty()) at() << "  model " << report.model_path << "\n";
   }
 

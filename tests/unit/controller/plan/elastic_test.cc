@@ -40,6 +40,38 @@ TEST(ElasticTest, JobsWhoseOwnProgramTrainsAreNot) {
   EXPECT_FALSE(is_elastic(job));
 }
 
+TEST(ElasticTest, ARingThatWaitsForMinReplicasSaysSoOnceUntilItTrainsAgain) {
+  api::TrainingJob job = make_job(1, 2);
+  job.spec.replica_specs.worker->restart_policy = kOnFailure;
+  job.spec.replica_specs.worker->min_replicas = 2;
+  Observed world = make_running_world(job);
+  const auto look = [&](JobState state, std::optional<Shortage> shortage) {
+    world.report->state = state;
+    world.report->shortage = shortage;
+    Plan made = plan(world);
+    apply(made, world);
+    return made;
+  };
+  const auto warnings = [](const Plan& made) {
+    return std::ranges::count_if(actions_of<RecordEvent>(made), [](const RecordEvent& record) {
+      return record.event.warning && record.event.reason == kTooFewMembers;
+    });
+  };
+  Plan made = look(JobState::kForming, Shortage{.here = 0, .missing = 2});
+  EXPECT_EQ(made.status.phase, api::Phase::kRunning);
+  EXPECT_EQ(made.status.reason, kTooFewMembers);
+  EXPECT_EQ(warnings(made), 1);
+  const std::string first = made.status.message;
+  made = look(JobState::kForming, Shortage{.here = 1, .missing = 1});
+  EXPECT_EQ(made.status.reason, kTooFewMembers);
+  EXPECT_NE(made.status.message, first) << "it counts";
+  EXPECT_EQ(warnings(made), 0);
+  made = look(JobState::kForming, std::nullopt);
+  EXPECT_EQ(made.status.reason, kTooFewMembers);
+  made = look(JobState::kRunning, std::nullopt);
+  EXPECT_EQ(made.status.reason, "MembersTrain");
+}
+
 // worker-1 is replaced, and its node says nothing.
 Observed with_a_silent_worker(api::FaultKind kind) {
   api::TrainingJob job = make_job(1, 2);
