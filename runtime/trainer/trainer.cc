@@ -239,7 +239,7 @@ Decision Trainer::save_checkpoint() {
     result.set_error(std::string(saved.message()));
     parts_.logger.error(str_cat("no checkpoint of step ", replica_->step(), ": ", saved.message()));
   }
-  if (parts_.membership.status().ok()) parts_.membership.report_checkpoint(result);
+  parts_.membership.report_checkpoint(result);
   progress.set_phase(v1::TRAINING);
   return machine_.checkpointed(now());
 }

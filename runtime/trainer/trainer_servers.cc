@@ -140,7 +140,7 @@ void Trainer::report_saved(const std::optional<SaveOutcome>& saved) {
     result.set_error(std::string(saved->status.message()));
     parts_.logger.error(str_cat("no checkpoint of step ", saved->step, ": ", saved->status.message()));
   }
-  if (parts_.membership.status().ok()) parts_.membership.report_checkpoint(result);
+  parts_.membership.report_checkpoint(result);
 }
 
 // For the next view, whose servers know nothing; once, where that was the view's checkpoint too.

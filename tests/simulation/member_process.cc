@@ -399,7 +399,7 @@ void MemberProcess::save_checkpoint() {
     result.set_step(held_step_);
     result.set_path(str_cat("/paceline/checkpoints/step-", held_step_));
     checkpoint_path_ = result.path();
-    if (attachment_.status().ok()) attachment_.report_checkpoint(result);
+    attachment_.report_checkpoint(result);
     attachment_.progress().set_phase(v1::TRAINING);
     go_on(machine_.checkpointed(clock_.now()));
   });
