@@ -19,6 +19,9 @@ namespace {
 
 using coordinator::LossAction;
 
+using Then = WhatIf::Then;
+using From = WhatIf::From;
+
 constexpr int kSigkill = 9;
 constexpr Duration kLongAgo = std::chrono::hours(1);  // nothing waits for another word
 
@@ -56,10 +59,6 @@ std::int64_t number_of(const api::Restarts& restarts, Role role, int index) {
   return 0;
 }
 
-std::string at_what_time(Duration wait) {
-  return wait > Duration::zero() ? plan::in_time(wait) : " at once";
-}
-
 // A member that is lost for good dies no more; nothing: all of the role are.
 std::optional<int> first_place(const api::TrainingJob& job, Role role) {
   int index = 0;
@@ -76,22 +75,27 @@ class Question {
   Question(const plan::Observed& model, int trainers, Role role, int index)
       : world_(model), trainers_(trainers), role_(role), index_(index) {}
 
-  std::string answer(bool has_checkpoint) {
+  WhatIf answer(bool has_checkpoint) {
     has_checkpoint_ = has_checkpoint;
     kill();
     const plan::Plan next = plan::plan(world_);
     const api::Restarts& before = world_.job.status.restarts;
     const api::Restarts& after = next.status.restarts;
-    if (plan::is_terminal(next.status.phase))
-      return str_cat("the job fails (", next.status.reason, ")", advice());
-    if (after.attempt != before.attempt) {
-      const Duration wait = after.not_before.value_or(world_.now) - world_.now;
-      return str_cat("all members begin again", at_what_time(wait), ", ", from_where());
+    WhatIf answer{.role = role_, .index = index_, .left = left_};
+    if (plan::is_terminal(next.status.phase)) {
+      answer.reason = next.status.reason;
+      advise(answer);
+    } else if (after.attempt != before.attempt) {
+      answer.then = Then::kAllBeginAgain;
+      answer.from = from_where();
+      answer.again = after.not_before.value_or(world_.now) - world_.now;
+    } else {
+      tell_of_the_others(answer);
+      if (number_of(after, role_, index_) != number_of(before, role_, index_))
+        answer.again = wait_for_place(after, role_, index_, world_.now);
     }
-    const bool replaced = number_of(after, role_, index_) != number_of(before, role_, index_);
-    if (!replaced) return str_cat(of_the_others(), "; nobody takes its place");
-    const Duration wait = wait_for_place(after, role_, index_, world_.now);
-    return str_cat(of_the_others(), "; another ", member_name(role_, index_), " comes", at_what_time(wait));
+    if (answer.again) answer.again = std::max(*answer.again, Duration::zero());
+    return answer;
   }
 
  private:
@@ -126,32 +130,33 @@ class Question {
 
   bool in_ring() const { return plan::is_elastic(world_.job, role_); }
 
-  std::string from_where() const {
+  From from_where() const {
     const api::Checkpoint& checkpoint = world_.job.spec.checkpoint;
     const bool saves = checkpoint.every_steps > 0 || checkpoint.every_seconds > 0;
-    return saves || has_checkpoint_ ? "from the newest checkpoint" : "from step 0: it makes no checkpoints";
+    return saves || has_checkpoint_ ? From::kCheckpoint : From::kStepZero;
   }
 
-  std::string advice() const {
-    const bool never = api::replica_spec(world_.job, role_)->restart_policy == api::RestartPolicy::kNever;
-    if (!never) return "";
-    return api::trains(role_) && world_.report && !world_.job.spec.replica_specs.ps
-               ? "; with restartPolicy OnFailure the others would go on, and another one would take its place"
-               : "; with restartPolicy OnFailure it would begin again";
+  void advise(WhatIf& answer) const {
+    if (api::replica_spec(world_.job, role_)->restart_policy != api::RestartPolicy::kNever) return;
+    answer.may_be_replaced = api::trains(role_) && world_.report && !world_.job.spec.replica_specs.ps;
+    answer.may_begin_again = !answer.may_be_replaced;
   }
 
-  std::string of_the_others() const {
-    if (!world_.report) return "the others stay";
-    if (role_ == Role::kEvaluator) return "training goes on";
+  void tell_of_the_others(WhatIf& answer) const {
     const bool stands_by = in_ring() && api::standby_count(world_.job) > 0;
-    if (left_ == 0)
-      return str_cat(stands_by ? "one that stands by takes its place" : "training goes on", ", ",
-                     from_where());
-    if (stands_by) return "one that stands by takes its place, and no step is lost";
-    if (in_ring() && left_ < plan::min_trainers(world_.job))
-      return str_cat("the ", pluralize(left_, "other waits", "others wait"), " with what they have trained");
-    const std::string others = left_ == 1 ? "the other one goes on" : str_cat("the ", left_, " others go on");
-    return in_ring() ? str_cat(others, ", and no step is lost") : others;
+    if (!world_.report) {
+      answer.then = Then::kOthersStay;
+    } else if (role_ == Role::kEvaluator) {
+      answer.then = Then::kTrainingGoesOn;
+    } else if (stands_by || left_ == 0) {
+      answer.then = stands_by ? Then::kStandbyTakesPlace : Then::kTrainingGoesOn;
+      answer.from = left_ == 0 ? from_where() : From::kHere;
+    } else if (in_ring() && left_ < plan::min_trainers(world_.job)) {
+      answer.then = Then::kOthersWait;
+    } else {
+      answer.then = Then::kOthersGoOn;
+      if (in_ring()) answer.from = From::kHere;
+    }
   }
 
   plan::Observed world_;
@@ -162,7 +167,62 @@ class Question {
   bool has_checkpoint_ = false;
 };
 
+std::string at_what_time(Duration wait) {
+  return wait > Duration::zero() ? plan::in_time(wait) : " at once";
+}
+
+const char* text_of(std::optional<From> from) {
+  if (!from) return "";
+  switch (*from) {
+    case From::kHere:
+      return ", and no step is lost";
+    case From::kCheckpoint:
+      return ", from the newest checkpoint";
+    case From::kStepZero:
+      return ", from step 0: it makes no checkpoints";
+  }
+  return "";
+}
+
+const char* advice_of(const WhatIf& answer) {
+  if (answer.may_be_replaced)
+    return "; with restartPolicy OnFailure the others would go on, and another one would take its place";
+  return answer.may_begin_again ? "; with restartPolicy OnFailure it would begin again" : "";
+}
+
+// What follows for those that are left.
+std::string text_of_others(const WhatIf& answer) {
+  switch (answer.then) {
+    case Then::kOthersStay:
+      return "the others stay";
+    case Then::kTrainingGoesOn:
+      return "training goes on";
+    case Then::kStandbyTakesPlace:
+      return "one that stands by takes its place";
+    case Then::kOthersWait:
+      return str_cat("the ", pluralize(answer.left, "other waits", "others wait"),
+                     " with what they have trained");
+    case Then::kOthersGoOn:
+      return answer.left == 1 ? "the other one goes on" : str_cat("the ", answer.left, " others go on");
+    case Then::kJobFails:
+    case Then::kAllBeginAgain:
+      break;
+  }
+  return "";
+}
+
 }  // namespace
+
+std::string text_of(const WhatIf& answer) {
+  if (answer.then == Then::kJobFails)
+    return str_cat("the job fails (", answer.reason, ")", advice_of(answer));
+  const std::string when = answer.again ? at_what_time(*answer.again) : "";
+  if (answer.then == Then::kAllBeginAgain)
+    return str_cat("all members begin again", when, text_of(answer.from));
+  const std::string others = str_cat(text_of_others(answer), text_of(answer.from));
+  if (!answer.again) return str_cat(others, "; nobody takes its place");
+  return str_cat(others, "; another ", member_name(answer.role, answer.index), " comes", when);
+}
 
 std::vector<WhatIf> if_a_member_dies(const api::TrainingJob& job, const plan::Limits& limits, WallTime now) {
   if (plan::is_terminal(job.status.phase) || job.spec.run_policy.suspend) return {};
@@ -177,9 +237,7 @@ std::vector<WhatIf> if_a_member_dies(const api::TrainingJob& job, const plan::Li
     if (!replica || replica->places() == 0) continue;
     const std::optional<int> index = first_place(job, role);
     if (!index) continue;
-    const std::string text =
-        Question(model, trainers, role, *index).answer(!job.status.last_checkpoint.empty());
-    all.push_back({role, *index, text});
+    all.push_back(Question(model, trainers, role, *index).answer(!job.status.last_checkpoint.empty()));
   }
   return all;
 }
@@ -191,7 +249,7 @@ std::vector<std::string> what_if_lines(const std::vector<WhatIf>& all) {
   std::vector<std::string> lines = {"If a member died now:"};
   for (const WhatIf& each : all) {
     const std::string name = member_name(each.role, each.index);
-    lines.push_back(str_cat("  ", name, std::string(width - name.size(), ' '), "  ", each.text));
+    lines.push_back(str_cat("  ", name, std::string(width - name.size(), ' '), "  ", text_of(each)));
   }
   return lines;
 }

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <set>
 
 #include "controller/plan/kubernetes_limits.h"
 #include "controller/plan/rules.h"
@@ -12,18 +13,32 @@
 namespace paceline::reconcile {
 namespace {
 
+using namespace std::chrono_literals;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
-using ::testing::Pair;
+using ::testing::Key;
 using enum api::RestartPolicy;
+using enum WhatIf::Then;
+using From = WhatIf::From;
 
 const WallTime kNow(std::chrono::hours(1000));
+constexpr Duration kAtOnce{};
+constexpr auto kNobody = std::nullopt;
 
-std::map<std::string, std::string> answers(const api::TrainingJob& job) {
-  std::map<std::string, std::string> texts;
+std::map<std::string, WhatIf> answers(const api::TrainingJob& job) {
+  std::map<std::string, WhatIf> all;
   for (const WhatIf& each : if_a_member_dies(job, plan::kubernetes_limits(), kNow))
-    texts[member_name(each.role, each.index)] = each.text;
-  return texts;
+    all[member_name(each.role, each.index)] = each;
+  return all;
+}
+
+// If worker-0 died.
+WhatIf answer(const api::TrainingJob& job) {
+  return answers(job).at("worker-0");
+}
+
+WhatIf of_worker(WhatIf::Then then, int left, std::optional<From> from, std::optional<Duration> again) {
+  return {.role = Role::kWorker, .index = 0, .then = then, .from = from, .left = left, .again = again};
 }
 
 api::TrainingJob ring(api::RestartPolicy policy, int workers = 3) {
@@ -34,65 +49,62 @@ api::TrainingJob ring(api::RestartPolicy policy, int workers = 3) {
 }
 
 TEST(WhatIfTest, ARingThatReplacesItsMembersGoesOn) {
-  EXPECT_THAT(
-      answers(ring(kOnFailure)),
-      ElementsAre(
-          Pair("chief-0", "the 3 others go on, and no step is lost; another chief-0 comes at once"),
-          Pair("worker-0", "the 3 others go on, and no step is lost; another worker-0 comes at once")));
+  const auto all = answers(ring(kOnFailure));
+  EXPECT_THAT(all, ElementsAre(Key("chief-0"), Key("worker-0")));
+  WhatIf expected = of_worker(kOthersGoOn, 3, From::kHere, kAtOnce);
+  EXPECT_EQ(all.at("worker-0"), expected);
+  expected.role = Role::kChief;
+  EXPECT_EQ(all.at("chief-0"), expected);
 }
 
 TEST(WhatIfTest, TheNextRestartInARowComesAfterTheBackOff) {
   api::TrainingJob job = ring(kOnFailure);
   job.status.restarts.replacements = {
       {.role = Role::kWorker, .index = 0, .count = 1, .in_a_row = 1, .last = kNow}};
-  EXPECT_THAT(answers(job)["worker-0"], ::testing::EndsWith("another worker-0 comes in 1.0 s"));
+  EXPECT_EQ(answer(job).again, Duration(1s));
 }
 
 TEST(WhatIfTest, ARingThatReplacesNobodyEnds) {
-  EXPECT_THAT(answers(ring(kNever))["worker-0"], ::testing::StartsWith("the job fails"));
-  EXPECT_THAT(answers(ring(kNever))["worker-0"], ::testing::HasSubstr("restartPolicy OnFailure"));
+  const WhatIf end = answer(ring(kNever));
+  EXPECT_EQ(end.then, kJobFails);
+  EXPECT_TRUE(end.may_be_replaced);
+  EXPECT_FALSE(end.may_begin_again);
 }
 
 TEST(WhatIfTest, ARingGoesOnWithFewerWhereThatIsAllowed) {
   api::TrainingJob job = ring(kNever);
   job.spec.replica_specs.worker->min_replicas = 2;
-  EXPECT_EQ(answers(job)["worker-0"], "the 3 others go on, and no step is lost; nobody takes its place");
+  EXPECT_EQ(answer(job), of_worker(kOthersGoOn, 3, From::kHere, kNobody));
 }
 
 TEST(WhatIfTest, TooFewWaitForTheNextOne) {
   api::TrainingJob job = ring(kOnFailure, 1);
   job.spec.replica_specs.worker->min_replicas = 2;
   job.spec.replica_specs.worker->replicas = 2;
-  EXPECT_EQ(answers(job)["worker-0"],
-            "the 2 others go on, and no step is lost; another worker-0 comes at once");
+  EXPECT_EQ(answer(job), of_worker(kOthersGoOn, 2, From::kHere, kAtOnce));
   job.spec.replica_specs.worker->min_replicas = 3;
-  EXPECT_EQ(answers(job)["worker-0"],
-            "the 2 others wait with what they have trained; another worker-0 comes at once");
+  EXPECT_EQ(answer(job), of_worker(kOthersWait, 2, kNobody, kAtOnce));
 }
 
 TEST(WhatIfTest, AMemberThatStandsByTakesThePlace) {
   api::TrainingJob job = ring(kOnFailure);
   job.spec.replica_specs.worker->standby = 1;
-  EXPECT_EQ(answers(job)["worker-0"],
-            "one that stands by takes its place, and no step is lost; another worker-0 comes at once");
+  EXPECT_EQ(answer(job), of_worker(kStandbyTakesPlace, 3, From::kHere, kAtOnce));
 }
 
 TEST(WhatIfTest, TheScopeOfTheJobBeginsAgain) {
   api::TrainingJob job = ring(kOnFailure);
   job.spec.replica_specs.worker->restart_scope = api::RestartScope::kJob;
-  EXPECT_EQ(answers(job)["worker-0"],
-            "all members begin again at once, from step 0: it makes no checkpoints");
+  EXPECT_EQ(answer(job), of_worker(kAllBeginAgain, 3, From::kStepZero, kAtOnce));
   job.spec.checkpoint.every_steps = 100;
-  EXPECT_EQ(answers(job)["worker-0"], "all members begin again at once, from the newest checkpoint");
+  EXPECT_EQ(answer(job), of_worker(kAllBeginAgain, 3, From::kCheckpoint, kAtOnce));
 }
 
 TEST(WhatIfTest, AMemberThatStandsByHasNoStateWhereTheOnlyOneThatTrainsDies) {
   api::TrainingJob job = plan::make_job(0, 1);
   job.spec.replica_specs.worker->restart_policy = kOnFailure;
   job.spec.replica_specs.worker->standby = 1;
-  EXPECT_EQ(answers(job)["worker-0"],
-            "one that stands by takes its place, from step 0: it makes no checkpoints; another worker-0 "
-            "comes at once");
+  EXPECT_EQ(answer(job), of_worker(kStandbyTakesPlace, 0, From::kStepZero, kAtOnce));
 }
 
 TEST(WhatIfTest, MembersThatAreLostForGoodAreNotLeft) {
@@ -101,20 +113,25 @@ TEST(WhatIfTest, MembersThatAreLostForGoodAreNotLeft) {
   job.status.phase = api::Phase::kRunning;
   job.status.view.size = 3;
   job.status.members = {{.role = Role::kWorker, .index = 0, .phase = plan::kLostPhase}};
-  const auto texts = answers(job);
-  EXPECT_FALSE(texts.contains("worker-0"));
-  EXPECT_THAT(texts.at("worker-1"), ::testing::StartsWith("the job fails"));
+  const auto all = answers(job);
+  EXPECT_FALSE(all.contains("worker-0"));
+  EXPECT_EQ(all.at("worker-1").then, kJobFails);
 }
 
 TEST(WhatIfTest, ABudgetThatIsUsedUpIsTheEnd) {
   api::TrainingJob job = ring(kOnFailure);
   job.spec.run_policy.backoff_limit = 0;
-  EXPECT_EQ(answers(job)["worker-0"], "the job fails (BackoffLimitExceeded)");
+  const WhatIf end = answer(job);
+  EXPECT_EQ(end.then, kJobFails);
+  EXPECT_EQ(end.reason, "BackoffLimitExceeded");
+  EXPECT_FALSE(end.may_be_replaced || end.may_begin_again);
 }
 
 TEST(WhatIfTest, OneAloneGoesOnFromTheCheckpoint) {
-  EXPECT_EQ(answers(ring(kOnFailure, 0))["chief-0"],
-            "training goes on, from step 0: it makes no checkpoints; another chief-0 comes at once");
+  const WhatIf alone = answers(ring(kOnFailure, 0)).at("chief-0");
+  EXPECT_EQ(alone.then, kTrainingGoesOn);
+  EXPECT_EQ(alone.from, From::kStepZero);
+  EXPECT_EQ(alone.again, kAtOnce);
 }
 
 TEST(WhatIfTest, ServersAreMissedAndSpareWorkersAreNot) {
@@ -124,10 +141,12 @@ TEST(WhatIfTest, ServersAreMissedAndSpareWorkersAreNot) {
   for (auto* const role : {&roles.chief, &roles.worker, &roles.ps, &roles.evaluator})
     (*role)->restart_policy = kOnFailure;
   job.spec.checkpoint.every_steps = 100;
-  const auto texts = answers(job);
-  EXPECT_EQ(texts.at("ps-0"), "all members begin again at once, from the newest checkpoint");
-  EXPECT_EQ(texts.at("worker-0"), "the 3 others go on; nobody takes its place");
-  EXPECT_EQ(texts.at("evaluator-0"), "training goes on; another evaluator-0 comes at once");
+  const auto all = answers(job);
+  EXPECT_EQ(all.at("ps-0").then, kAllBeginAgain);
+  EXPECT_EQ(all.at("ps-0").from, From::kCheckpoint);
+  EXPECT_EQ(all.at("worker-0"), of_worker(kOthersGoOn, 3, kNobody, kNobody));
+  EXPECT_EQ(all.at("evaluator-0").then, kTrainingGoesOn);
+  EXPECT_EQ(all.at("evaluator-0").again, kAtOnce);
 }
 
 TEST(WhatIfTest, AJobThatHasEndedLosesNobody) {
@@ -136,9 +155,37 @@ TEST(WhatIfTest, AJobThatHasEndedLosesNobody) {
   EXPECT_THAT(if_a_member_dies(job, plan::kubernetes_limits(), {}), IsEmpty());
 }
 
+// What is told tells all that is known.
+TEST(WhatIfTest, EveryAnswerHasATextOfItsOwn) {
+  std::vector<WhatIf> all;
+  for (const auto then :
+       {kAllBeginAgain, kOthersStay, kTrainingGoesOn, kOthersGoOn, kOthersWait, kStandbyTakesPlace})
+    all.push_back(of_worker(then, 2, kNobody, kAtOnce));
+  for (const auto from : {From::kHere, From::kCheckpoint, From::kStepZero})
+    all.push_back(of_worker(kOthersGoOn, 2, from, kAtOnce));
+  all.push_back(of_worker(kOthersGoOn, 1, kNobody, kAtOnce));
+  all.push_back(of_worker(kOthersGoOn, 2, kNobody, kNobody));
+  all.push_back(of_worker(kOthersGoOn, 2, kNobody, Duration(1s)));
+  WhatIf end = of_worker(kJobFails, 2, kNobody, kNobody);
+  all.push_back(end);
+  end.reason = "MemberKilled";
+  all.push_back(end);
+  end.may_be_replaced = true;
+  all.push_back(end);
+  end.may_be_replaced = false;
+  end.may_begin_again = true;
+  all.push_back(end);
+  std::set<std::string> texts;
+  for (const WhatIf& each : all) EXPECT_TRUE(texts.insert(text_of(each)).second) << text_of(each);
+}
+
 TEST(WhatIfTest, TheLinesStandBelowEachOther) {
-  EXPECT_THAT(what_if_lines({{Role::kChief, 0, "a"}, {Role::kWorker, 0, "b"}}),
-              ElementsAre("If a member died now:", "  chief-0   a", "  worker-0  b"));
+  const WhatIf worker = of_worker(kOthersStay, 0, kNobody, kNobody);
+  WhatIf chief = worker;
+  chief.role = Role::kChief;
+  const std::string text = text_of(worker);
+  EXPECT_THAT(what_if_lines({chief, worker}),
+              ElementsAre("If a member died now:", "  chief-0   " + text, "  worker-0  " + text));
   EXPECT_THAT(what_if_lines({}), IsEmpty());
 }
 
