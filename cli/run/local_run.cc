@@ -174,7 +174,9 @@ class LocalRunImpl final : public LocalRun, public coordinator::RunObserver, pub
         before.phase != status.phase &&
         (status.phase == kRestarting || status.phase == kSuspended || before.phase == kSuspended);
     const bool waits = status.reason == plan::kTooFewMembers;
-    if ((again || changed || waits) && before.message != status.message) note(status.message);
+    const bool rests = status.phase == kSuspended && (before.phase == kSuspended || !has_members(status));
+    if ((again || changed || waits || rests) && before.message != status.message)
+      note(str_cat(status.message, rests ? options_.resume_text : ""));
     return absl::OkStatus();
   }
   absl::Status remove(const std::string& key, const std::string&) override { return get(key).status(); }
@@ -227,6 +229,9 @@ class LocalRunImpl final : public LocalRun, public coordinator::RunObserver, pub
     wake();
   }
 
+  static bool has_members(const api::Status& status) {
+    return std::ranges::any_of(status.replica_statuses, &api::ReplicaStatus::active);
+  }
   static bool is_of_steps(const RunEvent& event) {
     return std::holds_alternative<std::vector<coordinator::StepRecord>>(event) ||
            std::holds_alternative<coordinator::MemberSteps>(event);

@@ -31,6 +31,7 @@ struct LocalRunOptions {
                                // ../libexec/paceline
   std::string log_level = "info";
   std::int64_t resumes_from = 0;  // reconcile::CoordinatorsOptions
+  std::string resume_text;        // of a suspended run: how it goes on
 };
 
 // The job goes on without a member, begins again or waits; an evaluator is replaced or is not. In a sentence.

@@ -105,9 +105,11 @@ class RunCommand {
     if (!setup_.passed_over.empty()) output_->note(setup_.passed_over);
     if (options_.resume) note_checkpoint(std::move(newest));
     edits_.emplace(setup_.run->folder());
+    api::TrainingJob job = setup_.job.job;
+    if (noted_) job.status.last_checkpoint = noted_->path;
     end_within(kStartLimit, kExitSystem);  // gRPC may wait for good for threads that somebody else took
     const absl::Status started =
-        LocalRun::start({.job = setup_.job.job,
+        LocalRun::start({.job = std::move(job),
                          .job_uid = state_.name,
                          .base_folder = setup_.job.base_folder,
                          .run_folder = setup_.run->folder(),
@@ -116,7 +118,9 @@ class RunCommand {
                          // No attempt of a new run trains where others have saved.
                          .resumes_from = options_.resume ? 0
                                          : none_before   ? 1
-                                                         : std::numeric_limits<std::int64_t>::max()},
+                                                         : std::numeric_limits<std::int64_t>::max(),
+                         .resume_text = str_cat(
+                             "; `", let_go_on_command(session_.state_dir_option, state_.name), "` goes on")},
                         session_.clock, local_);
     end_when_ready();
     if (!started.ok()) {

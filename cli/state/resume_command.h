@@ -15,4 +15,7 @@ std::string shell_word(std::string_view word);
 // shell where they need it. A job that came from standard input ("-") has to come from there again.
 std::string resume_command(std::string_view state_dir, std::string_view job_file, std::string_view run);
 
+// "paceline resume digits", of a run that is suspended.
+std::string let_go_on_command(std::string_view state_dir, std::string_view run);
+
 }  // namespace paceline::cli

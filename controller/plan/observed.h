@@ -39,6 +39,7 @@ struct LostMember {
 struct LastSave {
   Step step = 0;
   std::string error;  // empty: it is written
+  bool operator==(const LastSave&) const = default;
 };
 
 // A ring waits, with what its members have trained: too few are here for a view.

@@ -13,6 +13,7 @@
 #include "controller/plan/elastic.h"
 #include "controller/plan/pods.h"
 #include "controller/plan/rules.h"
+#include "controller/plan/suspension.h"
 
 namespace paceline::plan {
 
@@ -117,6 +118,16 @@ void copy_report(const JobReport& report, api::Status& status) {
 void copy_last_words(const JobReport& report, api::Status& status) {
   if (!report.checkpoint_path.empty()) status.last_checkpoint = report.checkpoint_path;
   copy_progress(report, status);
+}
+
+// Members that were told to leave have left: by now it is known where they stood, and what they saved.
+void note_suspended(const Observed& observed, const Observed& whole, Plan& plan) {
+  api::Status& status = plan.status;
+  const bool left =
+      whole.report && is_final(whole.report->state) && whole.report->attempt < status.restarts.attempt;
+  if (status.phase != api::Phase::kSuspended || !left) return;
+  status.message = plan.status_reason = text_of(suspension_of(observed, *whole.report, status));
+  set_condition(observed, api::name(api::Phase::kSuspended), true, status.reason, status.message, status);
 }
 
 // What lay in pods went with them, whatever their last words were.
@@ -324,6 +335,7 @@ void rule_status(const Observed& observed, const Observed& whole, Plan& plan) {
     copy_last_words(*whole.report, plan.status);
   if (whole.report) note_last_save(observed, *whole.report, plan);
   if (observed.report) copy_report(*observed.report, plan.status);
+  note_suspended(observed, whole, plan);
   forget_lost_checkpoints(observed, plan.status);
   if (is_terminal(plan.status.phase)) plan.status.progress.eta_seconds.reset();
   if (!plan.status.stragglers.empty() &&

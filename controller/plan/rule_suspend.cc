@@ -20,11 +20,15 @@ bool rule_suspend(const Observed& observed, Plan& plan) {
   }
   if (training_finished(observed)) return false;
   if (status.phase != api::Phase::kSuspended) {
-    if (status.restarts.size > 0 || !observed.pods.empty())
-      skip_to_next_attempt(observed.job, status.restarts);
+    const bool begun = status.restarts.size > 0 || !observed.pods.empty();
+    if (begun) skip_to_next_attempt(observed.job, status.restarts);
     status.start_time.reset();
+    // Once they have left, rule_status() says where they stood (suspension.h).
     enter_phase(observed, api::Phase::kSuspended, "Suspended",
-                str_cat("spec.runPolicy.suspend is true", what_is_lost(observed)), plan);
+                str_cat("spec.runPolicy.suspend is true: ",
+                        begun ? "the members save a checkpoint and leave" : "no pods are made",
+                        what_is_lost(observed)),
+                plan);
     plan.stop_members = StopMembers{"the job is suspended"};
   }
   delete_running_pods(observed, observed.limits.stop_grace, "the job is suspended", plan);

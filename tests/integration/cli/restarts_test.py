@@ -258,6 +258,30 @@ class RestartsTest(CliCase):
         self.assertIn("--resume digits", ended.stderr)
         self.nothing_left()
 
+    def test_a_suspension_that_can_not_save_says_what_it_costs(self):
+        process = self.start("run", self.write(job(steps=ENDLESS, extra="  checkpoint: {everySteps: 1000}\n")), "--output", "json")
+        saved = until(lambda: sorted((self.state / "runs/digits/checkpoints").glob("step-*")), 40 * SLOW, "a checkpoint")
+        folder = saved[0].parent
+        os.rename(folder, folder.with_name("kept"))
+        folder.write_text("a file, where no checkpoint can be written")
+        self.assertEqual(self.paceline("suspend", "digits").returncode, 0)
+
+        def look():
+            status = self.status("digits")["status"]
+            failed = [each["message"] for each in status.get("conditions", []) if each["type"] == "CheckpointFailed" and each["status"] == "True"]
+            return status if failed and " behind" in status["message"] else None
+        status = until(look, 40 * SLOW, "it says that it could not save")
+        step = status["progress"]["step"]
+        self.assertIn(f"step {step} could not be saved", status["message"])
+        self.assertIn(status["message"], self.ends(0, "explain", "digits").stdout)
+        process.send_signal(signal.SIGINT)
+        output, _ = self.outcome(130, process, 60 * SLOW)
+        events = [json.loads(line) for line in output.splitlines()]
+        self.assertIn(step, [each["step"] for each in events if each["type"] == "checkpoint" and each.get("error")])
+        notes = [each["message"] for each in events if each["type"] == "note"]
+        self.assertTrue([note for note in notes if note.startswith(status["message"]) and "paceline resume digits" in note], notes)
+        self.nothing_left()
+
 
 if __name__ == "__main__":
     unittest_report.main("restarts_test")

@@ -13,6 +13,11 @@ TEST(ResumeCommand, CanBeCopiedIntoAShell) {
   EXPECT_EQ(resume_command("", "-", "digits"), "paceline run - --resume digits < JOB");
 }
 
+TEST(LetGoOnCommand, CanBeCopiedIntoAShell) {
+  EXPECT_EQ(let_go_on_command("", "digits"), "paceline resume digits");
+  EXPECT_EQ(let_go_on_command("/my state", "digits"), "paceline resume digits --state-dir '/my state'");
+}
+
 TEST(ShellWord, WhatATerminalDoesNotShowIsWrittenOut) {
   EXPECT_EQ(shell_word("a\x1b[31m'\\\n"), R"($'a\x1b[31m\'\\\x0a')");
   EXPECT_EQ(shell_word("a\tb"), R"($'a\x09b')");
