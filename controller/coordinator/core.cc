@@ -486,6 +486,7 @@ void CoordinatorCore::Impl::on(const Resize& in) {
   const int there = places_.set_workers(workers, standby, config_.attempt);
   std::erase_if(config_.roles, [](const ExpectedRole& each) { return each.role == Role::kWorker; });
   config_.roles.push_back({Role::kWorker, workers, standby});
+  if (in.on_member_lost) config_.on_member_lost = in.on_member_lost;
   if (there != workers)
     log(str_cat("the job is to have ", pluralize(workers, "worker", "workers"), ", not ", there));
   drop_surplus();

@@ -98,6 +98,7 @@ struct RingRules {
   std::optional<int> least;
 };
 RingRules ring_rules(const api::TrainingJob& job);
+LossPolicy ring_policy(const RingRules& rules);
 // The policy of the job's strategy (docs/protocol.md). A ring forms the next view without a member that is
 // replaced, or need not be. With servers a worker that nobody has to wait for is no loss.
 LossPolicy loss_policy(const v1::TrainingSpec& training, const RingRules& ring);
@@ -200,6 +201,7 @@ struct Refused {
 // are told that the job is finished for them.
 struct Resize {
   std::vector<ExpectedRole> roles;
+  LossPolicy on_member_lost = nullptr;  // at that size; null: the policy stays
 };
 struct Tick {};
 // Members leave in order. Where another attempt follows, observers stay attached until they find it.

@@ -61,12 +61,14 @@ RingRules ring_rules(const api::TrainingJob& job) {
           .least = plan::least_trainers(job)};
 }
 
+LossPolicy ring_policy(const RingRules& rules) {
+  return [rules](const api::Fault& verdict, int trainers_left) {
+    return decide_ring(rules, verdict, trainers_left);
+  };
+}
+
 LossPolicy loss_policy(const v1::TrainingSpec& training, const RingRules& ring) {
-  if (!training.has_parameter_server()) {
-    return [ring](const api::Fault& verdict, int trainers_left) {
-      return decide_ring(ring, verdict, trainers_left);
-    };
-  }
+  if (!training.has_parameter_server()) return ring_policy(ring);
   return [spec = training.parameter_server()](const api::Fault& verdict, int trainers_left) {
     return decide(spec, verdict, trainers_left);
   };

@@ -91,6 +91,11 @@ std::vector<coordinator::ExpectedRole> expected_roles(const api::TrainingJob& jo
   return roles;
 }
 
+coordinator::Resize resize_of(const api::TrainingJob& job) {
+  return {.roles = expected_roles(job),
+          .on_member_lost = coordinator::ring_policy(coordinator::ring_rules(job))};
+}
+
 coordinator::PodFact pod_fact(const cluster::Pod& pod) {
   return {.role = pod.spec.role,
           .index = pod.spec.index,
@@ -200,9 +205,8 @@ class Coordinators::Entry final : public coordinator::RunObserver {
   // Pods that took others' places have other names; and a ring's size may be edited.
   void note_places(const api::TrainingJob& job) {
     *places_.lock() = places_of(job);
-    std::vector<coordinator::ExpectedRole> roles = expected_roles(job);
-    if (std::exchange(*roles_.lock(), roles) != roles)
-      coordinator_->feed(coordinator::Resize{std::move(roles)});
+    coordinator::Resize resize = resize_of(job);
+    if (std::exchange(*roles_.lock(), resize.roles) != resize.roles) coordinator_->feed(std::move(resize));
   }
   void pods_gone(const std::vector<std::string>& names) {
     const std::vector<coordinator::PodFact> places = *places_.lock();

@@ -27,6 +27,8 @@ namespace paceline::reconcile {
 
 // Who may attach to a job's coordinator.
 std::vector<coordinator::ExpectedRole> expected_roles(const api::TrainingJob& job);
+// The coordinator of a ring is told this when the job's size is edited.
+coordinator::Resize resize_of(const api::TrainingJob& job);
 // What the cluster says about a pod that ended.
 coordinator::PodFact pod_fact(const cluster::Pod& pod);
 

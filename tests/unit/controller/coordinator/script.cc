@@ -87,13 +87,13 @@ class Player {
     if (line.text("policy") == "next") config.on_member_lost = next_view;
     if (line.text("policy") == "Never")
       config.on_member_lost =
-          loss_policy(config.training, {.least = static_cast<int>(line.number("min", 1))});
-    if (line.text("policy") == "OnFailure") {
+          ring_policy({.least = static_cast<int>(line.number("least", line.number("min", 1)))});
+    if (line.text("policy") == "OnFailure" || line.text("policy") == "ExitCode") {
       using enum api::RestartPolicy;
+      const api::RestartPolicy policy = line.text("policy") == "ExitCode" ? kExitCode : kOnFailure;
       const auto scope =
           line.text("worker_scope") == "Job" ? api::RestartScope::kJob : api::RestartScope::kReplica;
-      config.on_member_lost =
-          loss_policy(config.training, {.chief = kOnFailure, .worker = kOnFailure, .worker_scope = scope});
+      config.on_member_lost = ring_policy({.chief = policy, .worker = policy, .worker_scope = scope});
     }
     if (line.has("lost")) config.lost.push_back({.fault = {.index = static_cast<int>(line.number("lost"))}});
     if (line.has("finished"))
@@ -142,9 +142,13 @@ class Player {
                           line.text("pod"),
                           {api::ObservationKind::kNotJoined, line.text("within")}};
     if (command == "refused") return Refused{line.words[1]};
-    if (command == "resize")
-      return Resize{
+    if (command == "resize") {
+      Resize resize{
           {{Role::kChief, chiefs_}, {Role::kWorker, static_cast<int>(line.number("worker")), standby_}}};
+      if (line.has("least"))
+        resize.on_member_lost = ring_policy({.least = static_cast<int>(line.number("least"))});
+      return resize;
+    }
     if (command == "pod") {
       PodFact fact{role_of(line.words[1]),
                    std::atoi(line.words[2].c_str()),

@@ -2,15 +2,15 @@
 
 // Scripts for the coordinator's core: text in, everything that it does as text out.
 //
-//   job chief=1 worker=3 [attempt=N] [chief_incarnation=N] [policy=next|Never] [min=N] [form=MS] [rejoin=MS]
-//   [standby=N, of the workers]
-//   [trained=1 [finished=N]] [built_in=1] [told=N] always first; time begins at 0
+//   job chief=1 worker=3 [attempt=N] [chief_incarnation=N] [policy=next|Never|OnFailure|ExitCode] [min=N]
+//   [form=MS] [rejoin=MS] [standby=N, of the workers] [least=N, that must be left with policy=Never; else
+//   min] [trained=1 [finished=N]] [built_in=1] [told=N] always first; time begins at 0
 //       [ps=N [mode=async|ssp] [gradients=N] [lost=N]] [evaluator=1]      lost, finished: the worker of
 //       that index, before
 //   hello STREAM ROLE INDEX [id=X] [pod=X] [job=X] [version=N] [attempt=N] [incarnation=N]
 //       [held=G [rank=N] [size=N]] [known=G] [catches=0]
 //   alive STREAM...                                  those that send heartbeats by themselves, every 200 ms
-//   resize worker=N
+//   resize worker=N [least=N]
 //   wait MS                                          time passes, with a tick every 50 ms
 //   away MS                                          time passes, and the coordinator sees nothing of it
 //   beat STREAM [gen=N] [step=N] [steps=N] [samples=N] [total=N] [phase=NAME] [hash=N hash_step=N]

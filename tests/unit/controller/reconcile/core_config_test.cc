@@ -32,6 +32,21 @@ TEST(CoreConfigTest, RankZeroSavesAsLongAsItsPodMayLive) {
   EXPECT_EQ(save_timeout(3600, 7200), std::chrono::hours(1)) << "the chief is rank 0";
 }
 
+// The ring replaces nobody, and one stands by: all that make a view must be left.
+TEST(CoreConfigTest, HowManyMustBeLeftFollowsTheSize) {
+  api::TrainingJob job = stored().job;
+  api::ReplicaSpec& worker = *job.spec.replica_specs.worker;
+  worker.standby = 1;
+  for (const int workers : {4, 2, 5}) {
+    worker.replicas = workers;
+    const coordinator::Resize resize = resize_of(job);
+    EXPECT_EQ(resize.roles, expected_roles(job));
+    using enum coordinator::LossAction;
+    EXPECT_EQ(resize.on_member_lost({}, workers).action, kFormNextView) << workers;
+    EXPECT_EQ(resize.on_member_lost({}, workers - 1).action, kFailJob) << workers;
+  }
+}
+
 TEST(CoreConfigTest, AttemptsResumeFromTheFirstThatMay) {
   StoredJob job = stored();
   for (const std::int64_t attempt : {0, 1, 2}) {
