@@ -333,6 +333,10 @@ api::Victim CoordinatorCore::Impl::victim_of(const RootCause& root, const Slot& 
 // they wait for another.
 LossDecision CoordinatorCore::Impl::decide_on(const api::Fault& verdict) {
   const Slot& missed = *places_.slot_of(static_cast<int>(verdict.role), verdict.index);
+  const bool same_weights =
+      verdict.kind == api::FaultKind::kDiverged || verdict.kind == api::FaultKind::kNotFinite;
+  if (ring_ && missed.surplus && !same_weights)
+    return {LossAction::kFormNextView, str_cat(missed.name(), " is gone, as it was to be")};
   const bool earlier =
       gathers_earlier_view() && config_.trained_before && verdict.kind != api::FaultKind::kUnreachable;
   api::Fault in_view = verdict;
