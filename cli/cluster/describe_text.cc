@@ -206,12 +206,16 @@ Rows fault_rows(const api::Fault& fault) {
   return rows;
 }
 
+// A run whose owner was lost ended by no fault of a member: what its status tells of is an earlier one.
+bool failed_by_fault(const JobView& job) {
+  return job.status.phase == api::Phase::kFailed && job.status.reason != kOwnerLost;
+}
+
 }  // namespace
 
 std::vector<std::string> fault_lines(const JobView& job) {
   if (!job.status.fault) return {};
-  std::vector<std::string> lines = {job.status.phase == api::Phase::kFailed ? "Fault:"
-                                                                            : "Fault of the newest restart:"};
+  std::vector<std::string> lines = {failed_by_fault(job) ? "Fault:" : "Fault of the newest restart:"};
   for (const std::string& line : align_table(fault_rows(*job.status.fault), {}))
     lines.push_back(str_cat("  ", line));
   return lines;
@@ -259,7 +263,7 @@ std::vector<std::string> hints_for(const Described& d) {
     if (advice == nullptr || !said.insert(pod.reason).second) continue;
     hints.push_back(str_cat("pod ", pod.name(), ", ", pod.reason, ": ", advice));
   }
-  if (job.status.phase == api::Phase::kFailed) {
+  if (failed_by_fault(job)) {
     const auto add_log_hint = [&](Role role, int index) {
       hints.push_back(
           str_cat("its log: ", d.program, " logs ", job.name, " ", role_name(role), "/", index, d.where));
@@ -270,7 +274,7 @@ std::vector<std::string> hints_for(const Described& d) {
       add_log_hint(job.status.fault->role, job.status.fault->index);
   }
   const bool may_go_on = job.run && (job.run->phase == "Stopped" || job.run->phase == "Failed");
-  if (may_go_on && !job.run->checkpoint.empty() && job.status.reason != "OwnerLost") {  // its message says so
+  if (may_go_on && !job.run->checkpoint.empty() && job.status.reason != kOwnerLost) {  // its message says so
     hints.push_back(str_cat("it goes on from its newest checkpoint by: ",
                             resume_command("", job.run->job_file, job.run->name), d.where));
   }

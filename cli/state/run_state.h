@@ -93,6 +93,8 @@ struct RunState {
 
 // The phase of a run that nobody owns and whose status.json is damaged: how it ended is not known.
 inline constexpr char kUnknownPhase[] = "Unknown";
+// The reason of one whose owner ended without a word: all else is as that wrote it last.
+inline constexpr char kOwnerLost[] = "OwnerLost";
 
 // A run that is finished has no owner that trains it.
 bool is_finished(const RunState& state);

@@ -244,7 +244,7 @@ absl::StatusOr<RunState> RunStore::read(const std::string& name) const {
 RunState RunStore::without_owner(RunState state) const {
   const std::string owner = state.owner_pid == 0 ? "" : str_cat(" (pid ", state.owner_pid, ")");
   state.phase = "Failed";
-  state.reason = "OwnerLost";
+  state.reason = kOwnerLost;
   state.progress.eta_seconds.reset();
   state.message = str_cat("the `paceline run` that owned this run", owner, " ended without a word; ",
                           how_it_goes_on(state));

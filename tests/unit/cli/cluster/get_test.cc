@@ -1,3 +1,4 @@
+#include "cli/cluster/describe_text.h"
 #include "cli/cluster/job_view.h"
 #include "controller/plan/elastic.h"
 #include "tests/unit/cli/cluster/cluster_fixture.h"
@@ -95,13 +96,13 @@ TEST_F(ClusterTest, RefusalsSayWhatToDo) {
 TEST_F(ClusterTest, AJobThatWaitsForMembersSaysSo) {
   kube::Json job = job_object("digits", "Running");
   job["status"]["reason"] = plan::kTooFewMembers;
-  job["status"]["message"] = "waiting for 1 more member";
+  const std::string why = "too few";
+  job["status"]["message"] = why;
   job["status"]["restarts"] = {{"size", 4}};
   add_job(job);
   EXPECT_THAT(printed(get_jobs(call_, {})), ContainsRegex("digits +Running, waits "));
-  EXPECT_THAT(described("digits"), HasSubstr("waiting for 1 more member"));
-  EXPECT_THAT(explained("digits"), AllOf(HasSubstr("why: waiting for 1 more member"),
-                                         HasSubstr("status: Running: waiting for 1 more member")));
+  EXPECT_THAT(described("digits"), HasSubstr(why));
+  EXPECT_THAT(explained("digits"), AllOf(HasSubstr("why: " + why), HasSubstr("Running: " + why)));
 }
 
 TEST_F(ClusterTest, DescribesEverythingAboutAJob) {
@@ -346,6 +347,21 @@ TEST_F(ClusterTest, DescribeShowsTheFaultAndPointsToItsLog) {
                     Not(HasSubstr("and more"))));
   set_phase("Running");
   EXPECT_THAT(described("digits"), HasSubstr("newest restart"));
+}
+
+TEST(FaultLinesTest, ARunWhoseOwnerWasLostHasFailedByNoFault) {
+  const auto told = [](api::Phase phase, const char* reason) {
+    Described d;
+    d.job.run.emplace();
+    d.job.status.phase = phase;
+    d.job.status.reason = reason;
+    d.job.status.fault = api::Fault{.role = Role::kWorker, .index = 1};
+    return std::pair(fault_lines(d.job).front(), hints_for(d).size());
+  };
+  const auto restarted = told(api::Phase::kRunning, "MembersTrain");
+  EXPECT_EQ(told(api::Phase::kFailed, kOwnerLost), restarted);
+  EXPECT_NE(told(api::Phase::kFailed, "MemberKilled").first, restarted.first);
+  EXPECT_GT(told(api::Phase::kFailed, "MemberKilled").second, restarted.second) << "where its log is";
 }
 
 TEST_F(ClusterTest, DescribeHintsAtTemplatesThatAreRefused) {
