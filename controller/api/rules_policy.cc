@@ -37,6 +37,13 @@ void check_standby(const TrainingJob& job, Findings& f) {
              "0, or spec.training with strategy.type: AllReduce");
   } else if (restart_scope(job, Role::kWorker) != RestartScope::kReplica) {
     f.refuse(path, "all start again when a worker is lost", count, "0, or restartScope: Replica");
+  } else if (job.spec.replica_specs.worker->restart_policy != RestartPolicy::kNever &&
+             job.spec.run_policy.backoff_limit == 0 && f.clean("spec.runPolicy.backoffLimit")) {
+    Diagnostic& warning =
+        f.add(path, "with backoffLimit 0 the first failure ends the job, though one stands by");
+    warning.severity = Severity::kWarning;
+    warning.found = count;
+    warning.allowed = "backoffLimit >= 1; or restartPolicy: Never, where a lost worker is not started again";
   }
 }
 

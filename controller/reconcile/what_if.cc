@@ -69,11 +69,18 @@ std::optional<int> first_place(const api::TrainingJob& job, Role role) {
   return index < replica->places() ? std::optional(index) : std::nullopt;
 }
 
+// Members that trained, or stood by. One that is replaced is not among them.
+int lost_for_good(const api::TrainingJob& job) {
+  return static_cast<int>(std::ranges::count_if(job.status.members, [](const api::MemberStatus& member) {
+    return api::trains(member.role) && member.phase == plan::kLostPhase;
+  }));
+}
+
 class Question {
  public:
-  // `trainers`: who train now.
-  Question(const plan::Observed& model, int trainers, Role role, int index)
-      : world_(model), trainers_(trainers), role_(role), index_(index) {}
+  // `trainers`: who train now; `lost`: who did, or stood by, and are lost for good.
+  Question(const plan::Observed& model, int trainers, int lost, Role role, int index)
+      : world_(model), trainers_(trainers), lost_(lost), role_(role), index_(index) {}
 
   WhatIf answer(bool has_checkpoint) {
     has_checkpoint_ = has_checkpoint;
@@ -119,7 +126,7 @@ class Question {
     const auto spec = api::make_training_spec(world_.job, {});
     if (!spec.ok()) return;
     const auto policy = coordinator::loss_policy(*spec, coordinator::ring_rules(world_.job));
-    if (policy(fault, left_).action == LossAction::kFailJob) {
+    if (policy(fault, left_ + standing_by()).action == LossAction::kFailJob) {
       world_.report->state = plan::JobState::kFailed;
       world_.report->fault = fault;
       world_.report->fault_age = kLongAgo;
@@ -129,6 +136,8 @@ class Question {
   }
 
   bool in_ring() const { return plan::is_elastic(world_.job, role_); }
+
+  int standing_by() const { return std::max(static_cast<int>(api::standby_count(world_.job)) - lost_, 0); }
 
   From from_where() const {
     const api::Checkpoint& checkpoint = world_.job.spec.checkpoint;
@@ -143,7 +152,7 @@ class Question {
   }
 
   void tell_of_the_others(WhatIf& answer) const {
-    const bool stands_by = in_ring() && api::standby_count(world_.job) > 0;
+    const bool stands_by = in_ring() && standing_by() > 0;
     if (!world_.report) {
       answer.then = Then::kOthersStay;
     } else if (role_ == Role::kEvaluator) {
@@ -160,7 +169,7 @@ class Question {
   }
 
   plan::Observed world_;
-  const int trainers_;
+  const int trainers_, lost_;
   const Role role_;
   const int index_;
   int left_ = 0;  // who train
@@ -190,7 +199,6 @@ const char* advice_of(const WhatIf& answer) {
   return answer.may_begin_again ? "; with restartPolicy OnFailure it would begin again" : "";
 }
 
-// What follows for those that are left.
 std::string text_of_others(const WhatIf& answer) {
   switch (answer.then) {
     case Then::kOthersStay:
@@ -237,7 +245,8 @@ std::vector<WhatIf> if_a_member_dies(const api::TrainingJob& job, const plan::Li
     if (!replica || replica->places() == 0) continue;
     const std::optional<int> index = first_place(job, role);
     if (!index) continue;
-    all.push_back(Question(model, trainers, role, *index).answer(!job.status.last_checkpoint.empty()));
+    all.push_back(Question(model, trainers, lost_for_good(job), role, *index)
+                      .answer(!job.status.last_checkpoint.empty()));
   }
   return all;
 }

@@ -28,7 +28,7 @@ struct WhatIf {
     kOthersWait,      // likewise, with what they have trained: too few for a view
     kStandbyTakesPlace,
   } then = Then::kJobFails;
-  // Of the training that goes on or begins again; nothing: of no concern.
+  // Training goes on, or begins again, from there; nothing: of no concern.
   enum class From : std::uint8_t { kHere, kCheckpoint, kStepZero };
   std::optional<From> from;
   std::string reason;             // kJobFails: the status' reason

@@ -275,5 +275,22 @@ TEST(GoodFiles, WarningsDoNotStopAJob) {
   EXPECT_EQ(parsed.diagnostics[0].severity, Severity::kWarning);
 }
 
+TEST(GoodFiles, StandbyIsWarnedOfWhereTheFirstFailureEndsTheJob) {
+  const auto warnings = [](const char* worker, const char* limit) {
+    const std::string text =
+        str_cat(with(kGoodJob, "{replicas: 3}", worker), "  runPolicy: {backoffLimit: ", limit, "}\n");
+    const Parsed parsed = parse_training_job(text, "job.yaml");
+    EXPECT_TRUE(parsed.job.has_value());
+    std::vector<std::string> paths;
+    for (const Diagnostic& each : parsed.diagnostics) paths.push_back(each.path);
+    return paths;
+  };
+  const std::vector<std::string> standby = {"spec.replicaSpecs.worker.standby"}, none;
+  EXPECT_EQ(warnings("{replicas: 3, standby: 1, restartPolicy: OnFailure}", "0"), standby);
+  EXPECT_EQ(warnings("{replicas: 3, standby: 1, restartPolicy: OnFailure}", "1"), none);
+  EXPECT_EQ(warnings("{replicas: 3, standby: 1}", "0"), none) << "Never: no budget is asked";
+  EXPECT_EQ(warnings("{replicas: 3, restartPolicy: OnFailure}", "0"), none);
+}
+
 }  // namespace
 }  // namespace paceline::api

@@ -92,6 +92,18 @@ TEST(WhatIfTest, AMemberThatStandsByTakesThePlace) {
   EXPECT_EQ(answer(job), of_worker(kStandbyTakesPlace, 3, From::kHere, kAtOnce));
 }
 
+TEST(WhatIfTest, AMemberThatNobodyReplacesEndsTheJobOnceNobodyStandsBy) {
+  api::TrainingJob job = ring(kNever);
+  job.spec.replica_specs.worker->standby = 1;
+  EXPECT_EQ(answer(job), of_worker(kStandbyTakesPlace, 3, From::kHere, kNobody));
+  job.status.phase = api::Phase::kRunning;
+  job.status.view.size = 4;
+  job.status.members = {{.role = Role::kWorker, .index = 1, .phase = plan::kLostPhase}};
+  EXPECT_EQ(answer(job).then, kJobFails);
+  job.spec.replica_specs.worker->min_replicas = 2;
+  EXPECT_EQ(answer(job), of_worker(kOthersGoOn, 3, From::kHere, kNobody));
+}
+
 TEST(WhatIfTest, TheScopeOfTheJobBeginsAgain) {
   api::TrainingJob job = ring(kOnFailure);
   job.spec.replica_specs.worker->restart_scope = api::RestartScope::kJob;
@@ -155,7 +167,6 @@ TEST(WhatIfTest, AJobThatHasEndedLosesNobody) {
   EXPECT_THAT(if_a_member_dies(job, plan::kubernetes_limits(), {}), IsEmpty());
 }
 
-// What is told tells all that is known.
 TEST(WhatIfTest, EveryAnswerHasATextOfItsOwn) {
   std::vector<WhatIf> all;
   for (const auto then :
