@@ -99,6 +99,23 @@ void replace_lost(const Observed& observed, const LostMember& lost, Plan& plan) 
           plan);
 }
 
+bool is_given_up(const Observed& observed, const LostMember& lost) {
+  const api::TrainingJob& job = observed.job;
+  const auto& worker = job.spec.replica_specs.worker;
+  if (lost.fault.cause != api::RestartCause::kDataUnreadable || !worker || !worker->min_replicas)
+    return false;
+  const auto& places = job.status.restarts.replacements;
+  const auto place = std::ranges::find_if(places, [&](const api::Replacement& each) {
+    return each.role == lost.fault.role && each.index == lost.fault.index;
+  });
+  if (place == places.end() || place->in_a_row < kDataTries || !place->last) return false;
+  const bool lived = observed.now - lost.age - *place->last >= observed.limits.healthy_after;
+  const auto trainers_lost = std::ranges::count_if(
+      observed.report->lost, [](const LostMember& each) { return api::trains(each.fault.role); });
+  const std::int64_t left = api::trainer_count(job) + api::standby_count(job) - trainers_lost;
+  return !lived && left >= min_trainers(job);
+}
+
 std::string silent_host(const Observed& whole) {
   const cluster::Pod* newest = nullptr;
   std::optional<WallTime> since;

@@ -33,6 +33,12 @@ int min_trainers(const api::TrainingJob& job);
 // none of the job's any more; the coordinator lets their members leave in order. REQUIRES: is_elastic().
 void resize(const Observed& observed, Plan& plan);
 
+// It can't read its data, and was started kDataTries times in a row already: another pod would meet the same
+// there, and minReplicas are left without it. So nobody takes its place in this attempt, and the budget of
+// the others is not used up for it.
+inline constexpr std::int64_t kDataTries = 3;
+bool is_given_up(const Observed& observed, const LostMember& lost);
+
 // The lost member's pod is followed by another one, or the job fails, by its role's policy and by
 // backoffLimit. Nothing, where that is done already.
 void replace_lost(const Observed& observed, const LostMember& lost, Plan& plan);

@@ -1,7 +1,7 @@
 // Members that are gone and that the others go on without: in a ring another one takes the place (elastic.h);
-// else it is said once, and what is left of their pods goes. (One that is frozen still holds its
-// connections.) The status says so of one whose pod is gone, too: another controller's coordinator would wait
-// for it.
+// else, or where that helps no more, it is said once, and what is left of their pods goes. (One that is
+// frozen still holds its connections.) The status says so of one whose pod is gone, too: another controller's
+// coordinator would wait for it.
 
 #include "base/text.h"
 #include "controller/diagnosis/diagnosis.h"
@@ -32,7 +32,8 @@ void rule_lost(const Observed& observed, Plan& plan) {
     if (is_terminal(plan.status.phase)) return;
     const auto& replica = api::replica_spec(observed.job, fault.role);
     if (!replica || fault.index >= replica->places()) continue;  // its place is gone
-    if (has_successor(observed.job, fault.role)) {
+    const bool given_up = is_given_up(observed, lost);
+    if (has_successor(observed.job, fault.role) && !given_up) {
       replace_lost(observed, lost, plan);
       continue;
     }
@@ -47,7 +48,11 @@ void rule_lost(const Observed& observed, Plan& plan) {
     note_lost(observed, fault.role, fault.index, plan.status);
     if (known) continue;
     plan.status.reason = "MemberLost";
-    plan.status.message = str_cat(message, "; the others go on without it");
+    plan.status.message = str_cat(
+        message,
+        given_up ? str_cat("; it was started ", kDataTries, " times in a row, and is not started again") : "",
+        "; the others go on without it");
+    if (given_up) plan.status.fault = fault;
     plan.status_reason = plan.status.message;
     record_event(observed, true, "MemberLost", plan.status.message,
                  str_cat(member_name(fault.role, fault.index), " is lost, and not needed"), plan);

@@ -72,6 +72,64 @@ TEST(ElasticTest, ARingThatWaitsForMinReplicasSaysSoOnceUntilItTrainsAgain) {
   EXPECT_EQ(made.status.reason, "MembersTrain");
 }
 
+// worker-1 can't read its data, and was replaced because of that.
+Observed with_unreadable_data(std::int64_t in_a_row, std::optional<std::int64_t> min_replicas) {
+  api::TrainingJob job = make_job(1, 3);
+  job.spec.replica_specs.worker->restart_policy = kOnFailure;
+  job.spec.replica_specs.worker->min_replicas = min_replicas;
+  job.spec.run_policy.backoff_limit = in_a_row + 2;
+  Observed world = make_running_world(job);
+  api::Restarts& restarts = world.job.status.restarts;
+  restarts.by_cause = {{Role::kWorker, api::RestartCause::kDataUnreadable, in_a_row}};
+  restarts.total = in_a_row;
+  restarts.replacements = {
+      {.role = Role::kWorker, .index = 1, .count = in_a_row, .in_a_row = in_a_row, .last = world.now}};
+  cluster::Pod& pod = pod_of(world, Role::kWorker, 1);
+  pod.spec.attempt = static_cast<int>(in_a_row);
+  pod.spec.name = pod_name(world.job, Role::kWorker, 1, in_a_row);
+  finish(world, pod, 1, std::chrono::seconds(1));
+  const api::Fault fault{.kind = api::FaultKind::kDataUnreadable,
+                         .role = Role::kWorker,
+                         .index = 1,
+                         .pod = pod.spec.name,
+                         .cause = api::RestartCause::kDataUnreadable};
+  world.report->lost = {{.fault = fault, .age = std::chrono::seconds(1)}};
+  return world;
+}
+
+std::int64_t count_of(const api::Status& status) {
+  return status.restarts.replacements.front().count;
+}
+
+TEST(ElasticTest, AMemberThatNeverReadsItsDataIsGivenUpWhereEnoughAreLeft) {
+  Observed world = with_unreadable_data(kDataTries, 3);
+  const Plan made = plan(world);
+  EXPECT_EQ(made.status.phase, api::Phase::kRunning);
+  EXPECT_EQ(made.status.reason, "MemberLost");
+  EXPECT_EQ(count_of(made.status), kDataTries) << "no other pod";
+  EXPECT_EQ(made.status.restarts.total, kDataTries) << "the budget is left to the others";
+  apply(made, world);
+  std::erase_if(world.pods, [](const cluster::Pod& pod) { return pod.ended(); });
+  world.now += std::chrono::hours(1);
+  world.report->lost[0].age += std::chrono::hours(1);
+  const Plan later = plan(world);
+  EXPECT_EQ(count_of(later.status), kDataTries);
+  EXPECT_TRUE(actions_of<CreatePod>(later).empty());
+}
+
+TEST(ElasticTest, AMemberThatIsNeededOrMayYetReadItsDataIsReplaced) {
+  EXPECT_EQ(count_of(plan(with_unreadable_data(kDataTries - 1, 3)).status), kDataTries) << "it may yet";
+  for (const Observed& world : {with_unreadable_data(kDataTries, 4), with_unreadable_data(kDataTries, {})})
+    EXPECT_EQ(count_of(plan(world).status), kDataTries + 1) << "all are needed";
+  Observed other = with_unreadable_data(kDataTries, 3);
+  other.report->lost[0].fault.cause = api::RestartCause::kKilled;
+  other.report->lost[0].fault.kind = api::FaultKind::kKilled;
+  EXPECT_EQ(count_of(plan(other).status), kDataTries + 1) << "another start may help";
+  Observed lived = with_unreadable_data(kDataTries, 3);
+  lived.job.status.restarts.replacements[0].last = lived.now - std::chrono::hours(1);
+  EXPECT_EQ(count_of(plan(lived).status), kDataTries + 1) << "it had read it";
+}
+
 // worker-1 is replaced, and its node says nothing.
 Observed with_a_silent_worker(api::FaultKind kind) {
   api::TrainingJob job = make_job(1, 2);
