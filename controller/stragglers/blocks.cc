@@ -42,9 +42,12 @@ void Blocks::lose_pending() {
 
 std::optional<Block> Blocks::take() {
   if (!begin_) return std::nullopt;
+  Step told_by_all = members_.front().newest;
+  for (const Told& told : members_) told_by_all = std::min(told_by_all, told.newest);
   Block block{.begin = *begin_, .end = *begin_ + steps_};
-  for (const Told& told : members_) {
-    if (told.newest < block.end - 1) return std::nullopt;
+  if (told_by_all < block.end - 1) {
+    if (time_until(told_by_all) < kBlock) return std::nullopt;
+    block.end = told_by_all + 1;  // the steps have become longer
   }
   begin_ = block.end;
   double longest = 0;
@@ -55,6 +58,19 @@ std::optional<Block> Blocks::take() {
   constexpr double kMostSteps = 4096;
   if (longest > 0) steps_ = std::max<Step>(1, std::llround(std::min(kMostSteps, seconds(kBlock) / longest)));
   return block;
+}
+
+// The first member's time from the next block's begin to the end of step `last`; where it has told of some
+// steps only, the others took as long.
+Duration Blocks::time_until(Step last) const {
+  Duration sum{};
+  std::int64_t count = 0;
+  for (const StepSample& sample : members_.front().pending) {
+    if (sample.step > last) break;
+    sum += sample.input + sample.compute + sample.update + sample.wait + sample.transfer;
+    ++count;
+  }
+  return count == 0 ? Duration::zero() : sum / count * (last - *begin_ + 1);
 }
 
 // It takes the steps before begin_ away.

@@ -57,6 +57,7 @@ class Blocks {
     Step newest = -1;
   };
   void lose_pending();
+  Duration time_until(Step last) const;
   Row row_of(Told& told) const;
 
   std::vector<Told> members_;

@@ -21,18 +21,23 @@ double Noise::width() const {
   return *middle / (kMedianOfNormal * kSquareRootOfTwo);
 }
 
-Series::Series(double factor) : log_factor_(std::log(factor)) {}
+Series::Series(double factor) : logs_{std::log(factor), std::log(std::max(factor, kLarge))} {}
 
 double threshold_of(std::size_t series) {
   return kSurprise + std::log(static_cast<double>(std::max<std::size_t>(series, 1)));
 }
 
 void Series::add(double value, double width, double threshold) {
-  const double evidence = log_factor_ / (width * width) * (value - log_factor_ / 2);
-  sum_ = std::clamp(sum_ + std::clamp(evidence, -kMostStep, kMostStep), 0.0, threshold);
-  suspect_ = sum_ > threshold / 2;
-  if (sum_ >= threshold) slow_ = true;
-  if (sum_ <= 0) slow_ = false;
+  double most = 0;
+  for (std::size_t i = 0; i < sums_.size(); ++i) {
+    const double evidence = logs_[i] / (width * width) * (value - logs_[i] / 2);
+    sums_[i] = std::clamp(sums_[i] + std::clamp(evidence, -kMostStep, kMostStep), 0.0, threshold);
+    most = std::max(most, sums_[i]);
+  }
+  rises_ = most > 0;
+  suspect_ = most > threshold / 2;
+  if (most >= threshold) slow_ = true;
+  if (!rises_) slow_ = false;
 }
 
 }  // namespace paceline::stragglers

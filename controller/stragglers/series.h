@@ -5,14 +5,15 @@
 // A value is the log of a ratio: a member's time over the other members' median. Page's cumulative sum
 // (CUSUM, 1954) adds up how much likelier each value is where the true ratio is `factor` than where it is 1,
 // both with normal noise. The width of the noise is measured: by the median of the differences of successive
-// values, which a lasting change does not widen.
+// values, which a lasting change does not widen. A second sum is for kLarge times: where the noise is wide, a
+// value far above it says little for a small factor.
 //
 // Invariants:
-// 1. The sum lies between 0 and the threshold. A series is slow from the moment when the sum reaches the
-//    threshold until it is back at 0: what is found takes as much evidence to be cleared.
-// 2. One value moves the sum by kMostStep at most, so that a finding takes threshold / kMostStep blocks at
+// 1. A sum lies between 0 and the threshold. A series is slow from the moment when a sum reaches the
+//    threshold until both are back at 0: what is found takes as much evidence to be cleared.
+// 2. One value moves a sum by kMostStep at most, so that a finding takes threshold / kMostStep blocks at
 //    least. A pause, however long, moves it once.
-// 3. Where values are independent and normal with ratio 1, the sum reaches the threshold once in about
+// 3. Where values are independent and normal with ratio 1, a sum reaches the threshold once in about
 //    e^threshold blocks.
 
 #include <array>
@@ -21,7 +22,7 @@
 
 namespace paceline::stragglers {
 
-inline constexpr double kMostStep = 1.5;
+inline constexpr double kMostStep = 1.5, kLarge = 2;
 // The threshold of each of `series` that are looked at together: any of them reaches it by chance once in
 // e^kSurprise = 24 million blocks, two months of steps of 0.2 s.
 inline constexpr double kSurprise = 17;
@@ -53,12 +54,12 @@ class Series {
   void add(double value, double width, double threshold);
   bool slow() const { return slow_; }
   bool suspect() const { return suspect_; }  // half of the way there
-  bool rises() const { return sum_ > 0; }    // since the block after the last one at 0 it does
+  bool rises() const { return rises_; }      // since the block after the last one with both sums at 0
 
  private:
-  double log_factor_;
-  double sum_ = 0;
-  bool slow_ = false, suspect_ = false;
+  std::array<double, 2> logs_;  // of the factors
+  std::array<double, 2> sums_{};
+  bool rises_ = false, slow_ = false, suspect_ = false;
 };
 
 }  // namespace paceline::stragglers

@@ -51,6 +51,23 @@ TEST(Blocks, ShortStepsShareABlock) {
   EXPECT_EQ(block->rows[0].steps, kBlock / milliseconds(10));
 }
 
+TEST(Blocks, BlockEndsWhereItsStepsBecomeLonger) {
+  Blocks blocks;
+  blocks.begin_view(2);
+  Step step = 1;
+  for (; step <= 5000; ++step) {
+    for (const int rank : {0, 1}) blocks.add(rank, {.step = step, .compute = std::chrono::microseconds(100)});
+  }
+  while (blocks.take()) {
+  }
+  for (const Step end = step + 3; step < end; ++step) {
+    for (const int rank : {0, 1}) blocks.add(rank, sample(step, 90));
+  }
+  const auto block = blocks.take();
+  ASSERT_TRUE(block);
+  EXPECT_EQ(block->end, step);
+}
+
 TEST(Blocks, ThinnedStepsCountAsMeans) {
   Blocks blocks;
   blocks.begin_view(2);
