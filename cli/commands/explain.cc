@@ -9,9 +9,11 @@
 #include "base/cuda_build.h"
 #include "base/pluralize.h"
 #include "base/processors.h"
+#include "base/regular_file.h"
 #include "base/text.h"
 #include "cli/commands/cluster_flags.h"
 #include "cli/commands/job_file.h"
+#include "cli/commands/straggler_replay.h"
 #include "cli/run/run_setup.h"
 #include "cli/session.h"
 #include "cli/view/device_text.h"
@@ -116,6 +118,17 @@ void explain_file(Session& session, const ClusterFlags& flags, const std::string
   print_what_if(observed);
 }
 
+void explain_stragglers(Session& session, const std::string& name) {
+  const auto store = session.store();
+  if (!store.ok()) return session.fail(store.status());
+  const auto run = store->get(name);
+  if (!run.ok()) return session.fail(run.status());
+  constexpr std::size_t kMaxMetricsBytes = std::size_t{1} << 30;
+  const auto text = read_regular_file(run->folder + "/metrics.jsonl", kMaxMetricsBytes);
+  if (!text.ok()) return session.fail(text.status());
+  for (const std::string& line : replay_lines(replay_stragglers(*text))) std::cout << line << "\n";
+}
+
 }  // namespace
 
 void add_explain(CLI::App& app, Session& session) {
@@ -133,11 +146,19 @@ void add_explain(CLI::App& app, Session& session) {
       ->required();
   if (!session.kubectl)
     command->add_flag("--job", *with_job, "Print the job of the file with all defaults filled in, too");
+  auto stragglers = std::make_shared<bool>(false);
+  if (!session.kubectl)
+    command->add_flag("--stragglers", *stragglers,
+                      "Of a run: put its recorded steps through the detector of stragglers once more");
   auto flags = add_cluster_flags(*command, session, Where::kBoth);
   command->footer(session.examples({{false, "explain examples/digits-allreduce.yaml"},
                                     {false, "explain digits"},
+                                    {false, "explain digits --stragglers"},
                                     {true, "explain digits -n team-a"}}));
-  command->callback([&session, what, with_job, flags] {
+  command->callback([&session, what, with_job, stragglers, flags] {
+    if (*stragglers && (*with_job || is_on_cluster(session, *flags)))
+      return session.fail(kExitUsage, "--stragglers is for runs of this machine: their steps are recorded");
+    if (*stragglers) return explain_stragglers(session, *what);
     if (!is_on_cluster(session, *flags)) return explain_file(session, *flags, *what, *with_job);
     if (*with_job)
       return session.fail(kExitUsage, "--job is for files; `get NAME -o yaml` prints a job of the cluster");

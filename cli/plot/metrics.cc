@@ -31,6 +31,7 @@ bool add_line(std::string_view line, RunMetrics& metrics) {
   if (json.is_discarded() || !json.is_object()) return false;
   const std::string type = text(json, "type");
   const double step = number(json, "step");
+  if (type == "view") return true;  // it has no step
   if (type.empty() || !(step >= 0)) return false;
   if (type == "step") {
     metrics.steps.push_back({step, number(json, "loss")});

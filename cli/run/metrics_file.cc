@@ -92,6 +92,12 @@ void MetricsFile::steps(std::span<const coordinator::StepRecord> records) {
   });
 }
 
+void MetricsFile::view(const coordinator::ViewRecord& view) {
+  std::string names;
+  for (const std::string& member : view.members) names += str_cat(names.empty() ? "\"" : ",\"", member, "\"");
+  write(str_cat(R"({"type":"view","generation":)", view.generation.value, R"(,"members":[)", names, "]}\n"));
+}
+
 void MetricsFile::member_steps(const coordinator::MemberSteps& m) {
   const std::string member = str_cat(role_name(m.role), "-", m.index);
   thinned(std::min(m.steps.size(), m.times.size()), kMaxMemberStepsPerBatch, [&](std::size_t i) {

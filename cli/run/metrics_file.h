@@ -29,6 +29,7 @@ class MetricsFile {
   MetricsFile& operator=(const MetricsFile&) = delete;
 
   void steps(std::span<const coordinator::StepRecord> records);
+  void view(const coordinator::ViewRecord& view);
   void member_steps(const coordinator::MemberSteps& steps);
   void evaluation(const coordinator::EvaluationRecord& record);
   void flush();

@@ -197,7 +197,10 @@ class RunCommand {
 
   void take_events() {
     for (const RunEvent& event : local_->take_events()) {
-      if (const auto* view = std::get_if<coordinator::ViewRecord>(&event)) output_->view(*view);
+      if (const auto* view = std::get_if<coordinator::ViewRecord>(&event)) {
+        setup_.metrics->view(*view);
+        output_->view(*view);
+      }
       if (const auto* change = std::get_if<api::ViewChange>(&event)) output_->view_change(*change);
       if (const auto* change = std::get_if<coordinator::StragglerChange>(&event)) output_->straggler(*change);
       if (const auto* note = std::get_if<RunNote>(&event)) output_->note(note->message);

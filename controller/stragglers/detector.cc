@@ -125,6 +125,22 @@ bool Detector::advance() {
   return !std::ranges::equal(before, findings_, same);
 }
 
+std::vector<Standing> Detector::standings() const {
+  std::vector<Standing> all;
+  for (const int place : places_) {
+    const Member& member = members_[static_cast<std::size_t>(place)];
+    std::array<double, kLatest> ratios = member.ratios;
+    std::ranges::sort(ratios);
+    const double excess = (member.sums.own - member.sums.typical) / std::max(1.0, member.sums.blocks);
+    all.push_back({.place = place,
+                   .ratio = std::exp(median_of_sorted(ratios)),
+                   .evidence = std::max(member.own.evidence(), member.rate.evidence()),
+                   .excess = from_seconds(std::max(0.0, excess)),
+                   .found = member.found.has_value()});
+  }
+  return all;
+}
+
 void Detector::judge(const Block& block) {
   const auto own = sorted_of(block, [](const Row& row) { return log_of(row.own()); });
   if (own.empty()) return;
@@ -186,7 +202,8 @@ void Detector::judge_member(Member& member, const Block& block, const Row& row, 
     return std::clamp(value, -bound, bound);
   };
   const double counted = clipped(own_log, member.own_width);
-  member.latest[member.count++ % kLatest] = counted;
+  member.latest[member.count % kLatest] = counted;
+  member.ratios[member.count++ % kLatest] = std::log(row.own() / others);
   sums.own_log += counted;
   sums.rate_log += clipped(rate_log, member.rate_width);
   sums.input += row.input;

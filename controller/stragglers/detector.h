@@ -58,6 +58,15 @@ struct Finding {
   bool operator==(const Finding&) const = default;
 };
 
+// How near a member is to being found.
+struct Standing {
+  int place = -1;
+  double ratio = 1;     // its own time over the others' median, a median of the latest kLatest blocks
+  double evidence = 0;  // of what it takes, 0 to 1
+  Duration excess{};    // of a step, over the blocks since the test began to rise
+  bool found = false;
+};
+
 class Detector {
  public:
   explicit Detector(Settings settings);
@@ -71,6 +80,8 @@ class Detector {
   bool advance();
   // Enough blocks were judged since the beginning for a member that is slow to be found.
   bool knows() const { return judged_ >= kLeastBlocks; }
+  // Each member of the view, by rank.
+  std::vector<Standing> standings() const;
   // By place. At most one of kAllSlow, and nothing beside it.
   const std::vector<Finding>& findings() const { return findings_; }
 
@@ -93,9 +104,9 @@ class Detector {
     std::optional<FindingKind> found;  // since then it stays that
     Series own, rate;                  // rate: time for each sample or token
     Sums sums;
-    std::array<double, kLatest> latest{};          // clipped logs of own
-    std::size_t count = 0;                         // that were put there
-    std::vector<std::pair<double, double>> early;  // before the noise is known: own, rate
+    std::array<double, kLatest> latest{}, ratios{};  // logs of own: clipped, and as they are
+    std::size_t count = 0;                           // that were put there
+    std::vector<std::pair<double, double>> early;    // before the noise is known: own, rate
   };
   struct Typical {
     double input = 0, compute = 0, update = 0, wait = 0, step = 0;

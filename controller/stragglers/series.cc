@@ -35,7 +35,7 @@ void Series::add(double value, double width, double threshold) {
     most = std::max(most, sums_[i]);
   }
   rises_ = most > 0;
-  suspect_ = most > threshold / 2;
+  evidence_ = most / threshold;
   if (most >= threshold) slow_ = true;
   if (!rises_) slow_ = false;
 }

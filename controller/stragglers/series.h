@@ -53,13 +53,15 @@ class Series {
   // `width`: of the noise, above 0.
   void add(double value, double width, double threshold);
   bool slow() const { return slow_; }
-  bool suspect() const { return suspect_; }  // half of the way there
-  bool rises() const { return rises_; }      // since the block after the last one with both sums at 0
+  double evidence() const { return evidence_; }  // of what it takes to be slow, 0 to 1
+  bool suspect() const { return evidence_ > 0.5; }
+  bool rises() const { return rises_; }  // since the block after the last one with both sums at 0
 
  private:
   std::array<double, 2> logs_;  // of the factors
   std::array<double, 2> sums_{};
-  bool rises_ = false, slow_ = false, suspect_ = false;
+  double evidence_ = 0;
+  bool rises_ = false, slow_ = false;
 };
 
 }  // namespace paceline::stragglers
