@@ -294,7 +294,11 @@ std::vector<Finding> Detector::find() {
     finding.lost = std::max(Duration::zero(), finding.own - others);
   }
   std::ranges::sort(found, {}, &Finding::place);
-  const bool many = suspects >= 2 && 3 * suspects >= places_.size();
+  // Of several that become slow at once one is found first. Where one was found before, another's suspicion
+  // changes nothing.
+  const bool known = std::ranges::find(findings_, FindingKind::kSlow, &Finding::kind) != findings_.end();
+  const auto together = known ? static_cast<std::size_t>(slow) : suspects;
+  const bool many = together >= 2 && 3 * together >= places_.size();
   if (!step_.slow() && !(many && slow > 0)) return found;
   Finding all{
       .kind = FindingKind::kAllSlow, .since = step_sums_.since, .steps = step_sums_.steps, .members = 0};
@@ -302,7 +306,7 @@ std::vector<Finding> Detector::find() {
     all = found.front();
     all.kind = FindingKind::kAllSlow;
     all.place = -1;
-    all.members = static_cast<int>(suspects);
+    all.members = static_cast<int>(together);
     all.lost = all.own - all.typical;
     return {all};
   }

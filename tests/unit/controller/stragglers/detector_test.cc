@@ -127,6 +127,19 @@ TEST(Detector, ThirdOfTheMembersIsNobodysFault) {
   EXPECT_EQ(job.found()[0].members, 2);
 }
 
+TEST(Detector, StragglerStaysOneWhileAnotherIsOnlySuspected) {
+  Job job(3);
+  job.run(50);
+  job.slow_down(1, 2);
+  ASSERT_GE(job.run_until(60, true), 1);
+  job.slow_down(0, 1.6);
+  for (int i = 0; i < 10; ++i) {
+    job.run(1);
+    ASSERT_EQ(job.found().size(), 1U);
+    EXPECT_EQ(job.found()[0].kind, FindingKind::kSlow) << i;
+  }
+}
+
 TEST(Detector, SlowerStepOfAllIsNobodysFault) {
   Job job(4);
   job.run(200);
