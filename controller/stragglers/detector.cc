@@ -294,8 +294,8 @@ std::vector<Finding> Detector::find() {
     finding.lost = std::max(Duration::zero(), finding.own - others);
   }
   std::ranges::sort(found, {}, &Finding::place);
-  // Of several that become slow at once one is found first. Where one was found before, another's suspicion
-  // changes nothing.
+  // Several that become slow at once are found one after the other. Where one was found before, another's
+  // suspicion changes nothing.
   const bool known = std::ranges::find(findings_, FindingKind::kSlow, &Finding::kind) != findings_.end();
   const auto together = known ? static_cast<std::size_t>(slow) : suspects;
   const bool many = together >= 2 && 3 * together >= places_.size();
