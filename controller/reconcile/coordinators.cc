@@ -259,6 +259,9 @@ class Coordinators::Entry final : public coordinator::RunObserver {
   void on_checkpoint(const coordinator::CheckpointRecord& checkpoint) override {
     if (observer_ != nullptr) observer_->on_checkpoint(checkpoint);
   }
+  void on_reason(std::string_view reason) override {
+    if (observer_ != nullptr) observer_->on_reason(reason);
+  }
   void on_batch_end() override {
     if (observer_ != nullptr) observer_->on_batch_end();
   }

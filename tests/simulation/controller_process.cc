@@ -89,6 +89,10 @@ class ControllerProcess::Server final : public coordinator::Server {
   bool down_ = false;
 };
 
+void ControllerProcess::Narrator::on_reason(std::string_view reason) {
+  owner_.world_.trace.add(owner_.name_, " finds: ", reason);
+}
+
 // ---- the API server, as this process sees it
 
 void ControllerProcess::wait(Duration most) {
@@ -284,6 +288,7 @@ ControllerProcess::~ControllerProcess() {
 
 void ControllerProcess::start() {
   reconcile::CoordinatorsOptions settings;
+  settings.observer = &narrator_;
   settings.advertised = "coordinator:7070";
   auto server = std::make_unique<Server>(clock_, name_);
   server_ = server.get();

@@ -68,6 +68,15 @@ class ControllerProcess {
 
  private:
   class Server;
+  // Its coordinators' decisions, for the trace.
+  class Narrator final : public coordinator::RunObserver {
+   public:
+    explicit Narrator(ControllerProcess& owner) : owner_(owner) {}
+    void on_reason(std::string_view reason) override;
+
+   private:
+    ControllerProcess& owner_;
+  };
   class SeenCluster;
   class SeenJobs;
   template <typename T>
@@ -110,6 +119,7 @@ class ControllerProcess {
   Watch watches_[2];
   bool synced_ = false, working_ = false, told_leading_ = false;
   std::optional<int> crash_in_;
+  Narrator narrator_{*this};
   std::unique_ptr<SeenCluster> cluster_;
   std::unique_ptr<SeenJobs> seen_jobs_;
   queue::WorkQueue queue_;
