@@ -79,7 +79,9 @@ class Process {
     });
   }
   void soon(Events::Action action) { after(Duration::zero(), std::move(action)); }
-  void pause() { state_->paused = true; }
+  void pause() {
+    if (!std::exchange(state_->paused, true)) state_->paused_at = events_.now();
+  }
   void resume() {
     if (!std::exchange(state_->paused, false)) return;
     for (Events::Action& action : std::exchange(state_->missed, {})) soon(std::move(action));
@@ -87,10 +89,12 @@ class Process {
   void kill() { state_->alive = false; }
   bool alive() const { return state_->alive; }
   bool paused() const { return state_->paused; }
+  Duration paused_for() const { return paused() ? events_.now() - state_->paused_at : Duration::zero(); }
 
  private:
   struct State {
     bool alive = true, paused = false;
+    TimePoint paused_at{};
     std::deque<Events::Action> missed;
   };
   Events& events_;

@@ -124,6 +124,7 @@ void Faults::on_controllers(FaultKind kind) {
     case FaultKind::kPauseController:
       world.trace_.add(one->name(), " stands still");
       one->pause();
+      world.network_.stands_still(one->process());
       return later(dice.chance(0.4) ? dice.between(milliseconds(100), seconds(8))
                                     : dice.between(seconds(9), seconds(60)),
                    [one] { one->resume(); });

@@ -40,6 +40,10 @@ void Network::changed() {
   for (const auto& hears : on_cut_) hears();
 }
 
+void Network::stands_still(const Process& controller) {
+  for (const auto& link : links()) link->check_answer(controller);
+}
+
 Duration Network::latency() {
   const Duration slow = slow_ > Duration::zero() ? dice_.between(Duration::zero(), slow_) : Duration::zero();
   return dice_.between(std::chrono::microseconds(100), std::chrono::milliseconds(2)) + slow;
@@ -142,6 +146,15 @@ void Link::lose_server() {
   on_received = nullptr;
   on_closed = nullptr;
   down_.push({.ends = true, .status = absl::UnavailableError("the connection broke")}, *this);
+}
+
+void Link::check_answer(const Process& controller) {
+  if (&controller != &controller_) return;
+  const Duration patience = network_.keep_alive();
+  network_.events_.after(patience, [self = shared_from_this(), patience] {
+    if (self->controller_.paused_for() >= patience)
+      self->end_member(absl::UnavailableError("nobody answers"), "");
+  });
 }
 
 void Link::check_cut() {

@@ -38,7 +38,9 @@ class Network {
   // Messages take longer from now on; zero: as ever.
   void slow_down(Duration by) { slow_ = by; }
   Duration latency();
-  // When an end notices that a stream is cut.
+  // A controller stands still: it answers its members' keep-alive no more.
+  void stands_still(const Process& controller);
+  // When an end notices that a stream is cut, or that nobody answers.
   Duration keep_alive() { return dice_.between(std::chrono::seconds(5), std::chrono::seconds(12)); }
   // Hears of every change of who reaches whom.
   void on_cut(std::function<void()> hears) { on_cut_.push_back(std::move(hears)); }
@@ -72,6 +74,8 @@ class Link final : public coordinator::Outlet, public std::enable_shared_from_th
   void half_close() { up_.push({{}, true}, *this); }
   // The member's process is gone, or has let go of the stream.
   void drop();
+
+  void check_answer(const Process& controller);
 
   // --- the server's end
   std::function<void()> on_open;  // once, before the first message
