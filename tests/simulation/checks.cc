@@ -90,10 +90,13 @@ void Checks::on_source(const MemberProcess& member, const v1::View& view,
 
 void Checks::on_aligned(const MemberProcess& member, const v1::View&) {
   for (const auto& each : *members_) {
-    const bool gone = each->evicted() || (each->has_stopped() && !keeps_);  // with what it saved
+    const bool gone = each->evicted() || (each->has_left() && !keeps_);  // with what it saved
     const bool holds = each->alive() && each->trains() && each->job_uid() == member.job_uid() &&
                        each->attempt() == member.attempt() && !gone && is_reached_(each->node());
-    if (holds && each->step() > member.step() && !each->is_stuck() &&
+    // Some may have the last step of a view that ends, and others not.
+    const cluster::Pod* const pod = api_.pod(each->pod_key());
+    const Step taken_along = pod == nullptr || pod->deleting ? 1 : 0;
+    if (holds && each->step() > member.step() + taken_along && !each->is_stuck() &&
         each->generation() < member.generation())
       trace_.fail("nobody trains again what a member holds", member.name(), " begins at step ", member.step(),
                   ", and ", each->name(), " holds ", each->step());
@@ -162,7 +165,7 @@ void Checks::on_status(const reconcile::StoredJob& before, const reconcile::Stor
 }
 
 void Checks::at_calm(TimePoint now, TimePoint calm) {
-  constexpr Duration kTakenIn = std::chrono::seconds(75), kTrains = std::chrono::seconds(1);
+  constexpr Duration kTakenIn = std::chrono::seconds(75), kTrains = std::chrono::seconds(10);
   for (const auto& waiting : *members_) {
     const auto since = waiting->waits_since();
     if (!waiting->alive() || waiting->process().paused() || waiting->evicted() || !since ||

@@ -40,7 +40,9 @@ class Checks {
   // Training goes on from the highest step that a member of the view holds.
   void on_source(const MemberProcess& member, const v1::View& view,
                  const std::optional<trainer::Source>& source);
-  // All members hold what an undisturbed training holds: each sample counts once, and in its order.
+  // All members hold what an undisturbed training holds: each sample counts once, and in its order. No other
+  // member of the attempt that is within reach holds more: but for one that fails or was asked to stop, whose
+  // checkpoint went with its pod, and for one step of a member whose pod is to go.
   void on_aligned(const MemberProcess& member, const v1::View& view);
   void on_applied(const MemberProcess& member, const v1::View& view);
   void on_saved(const MemberProcess& member);

@@ -166,6 +166,10 @@ std::string MemberProcess::describe() const {
                  attachment_.status().ok() ? "" : str_cat(", ", std::string(attachment_.status().message())));
 }
 
+std::string MemberProcess::pod_key() const {
+  return str_cat(environment_.job.substr(0, environment_.job.find('/')), "/", name_);
+}
+
 // ---- views
 
 void MemberProcess::on_change() {

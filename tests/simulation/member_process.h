@@ -69,10 +69,11 @@ class MemberProcess {
   std::string describe() const;  // what it does, for people
   bool alive() const { return process_.alive(); }
   bool has_finished() const { return machine_.ending() == trainer::Ending::kFinished; }
-  // It was asked to, has saved what it held, and says goodbye.
-  bool has_stopped() const {
-    return machine_.ending() == trainer::Ending::kStopped &&
-           machine_.decision().todo >= trainer::Todo::kLeave;
+  // It was asked to stop, or failed, has saved what it held, and says goodbye.
+  bool has_left() const {
+    const bool ends =
+        machine_.ending() == trainer::Ending::kStopped || machine_.ending() == trainer::Ending::kFailed;
+    return ends && machine_.decision().todo >= trainer::Todo::kLeave;
   }
   bool wrote_model() const { return !model_path_.empty(); }
   bool trains() const { return aligned_ && whole_; }
@@ -85,6 +86,7 @@ class MemberProcess {
   bool was_kept() const { return was_kept_; }
   bool evicted() const { return !attachment_.status().ok(); }
   const std::string& name() const { return name_; }
+  std::string pod_key() const;
   const std::string& member_id() const { return attachment_.member_id(); }
   const std::string& job_uid() const { return job_uid_; }
   int attempt() const { return environment_.attempt; }

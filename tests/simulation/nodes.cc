@@ -157,9 +157,7 @@ void Nodes::kill(MemberProcess& member, int signal, const std::string& reason) {
   if (!member.alive()) return;
   around_.trace.add(member.name(), " is killed by signal ", signal, " at step ", member.step());
   member.kill();
-  const std::string key =
-      str_cat(member.environment().job.substr(0, member.environment().job.find('/')), "/", member.name());
-  ended(key, member.environment().pod_uid, std::nullopt, signal, reason);
+  ended(member.pod_key(), member.environment().pod_uid, std::nullopt, signal, reason);
 }
 
 void Nodes::lose_node(Host node, bool power) {
