@@ -48,8 +48,9 @@ Hung find_hung(std::span<const AtWork> members, Duration least) {
     return !m.behind && m.part == Part::kExchange && m.in_part > bound;
   };
   if (members.size() == 1) {
-    const bool known = !members[0].behind && members[0].pace.is_known_in_view();
-    if (known && is_stuck(members[0], kAloneFactor * bound)) return {{members[0].slot}, {}};
+    const AtWork& alone = members[0];
+    const bool known = alone.behind ? alone.pace.is_known() : alone.pace.is_known_in_view();
+    if (known && is_stuck(alone, kAloneFactor * bound)) return {{alone.slot}, {}};
     return {};
   }
   Step step = -1;  // that some wait in: in a ring there is one

@@ -15,8 +15,9 @@
 // that hang than wait have a cause in common, such as a storage that is away: starting them anew would not
 // help, and nobody is named.
 //
-// For the only member of a view nobody waits: it hangs beyond kAloneFactor times the bound. Rank 0 may hang
-// in a checkpoint, while others wait for the exchange behind it: Saves knows for how long such a one takes.
+// For the only member of a view nobody waits: it hangs, in this view's step or in an earlier one's, beyond
+// kAloneFactor times the bound. Rank 0 may hang in a checkpoint, while others wait for the exchange behind
+// it: Saves knows for how long such a one takes.
 //
 // The bound is learnt from the job's own steps: kHangFactor times the longest that any member of the view was
 // last seen to take for its own parts, and at least least_hang() of the exchange's time limit: whoever lets

@@ -41,6 +41,9 @@ constexpr std::uint64_t kFound[] = {
     3090425421,  // members ended well while the network was slow: one was replaced before its stream had
                  // ended
     3090434607,  // the only member that held the state stood by, and the next view was formed without it
+    900012188,   // the only member of a view hung in a step of the view before, and nobody missed it
+    1100003128,  // the same
+    1300003445,  // the same
 };
 
 std::uint64_t run(std::uint64_t seed) {
