@@ -32,6 +32,9 @@ void CoordinatorCore::Impl::on_peer_fault(Slot& slot, const v1::PeerFault& fault
   const auto ignored = [&](const char* why) {
     log(str_cat("a fault report of ", slot.name(), " is ignored: ", why));
   };
+  // A member that reports trains no more in the earlier coordinator's view that it holds.
+  if (gathers_earlier_view() && fault.generation() == slot.hello->held_generation())
+    slot.held = Slot::Held::kWaits;
   if (state_ != JobState::kRunning) return ignored("no view is running");
   if (fault.generation() != generation_.value) return ignored("it is about another generation");
   if (peer == slots().end() || &*peer == &slot) return ignored("it names no other member");
