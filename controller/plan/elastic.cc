@@ -69,6 +69,7 @@ std::optional<int> least_trainers(const api::TrainingJob& job) {
 }
 
 int min_trainers(const api::TrainingJob& job) {
+  if (!is_elastic(job)) return static_cast<int>(api::trainer_count(job));
   const auto& worker = job.spec.replica_specs.worker;
   return worker && worker->min_replicas ? least_trainers(job).value_or(1) : 1;
 }

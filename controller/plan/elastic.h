@@ -26,7 +26,7 @@ bool has_successor(const api::TrainingJob& job, Role role);
 
 // How many must be left, with those that stand by, where lost members are not replaced; nothing: all.
 std::optional<int> least_trainers(const api::TrainingJob& job);
-// How many a view has at least.
+// How many a view has at least: all where the ring is not elastic.
 int min_trainers(const api::TrainingJob& job);
 
 // Replicas were edited: nobody starts again. The places that go have the next number, so that their pods are

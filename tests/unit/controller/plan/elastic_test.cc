@@ -18,6 +18,7 @@ TEST(ElasticTest, RingsWhoseMembersMayStartAgainAreElastic) {
   job.spec.replica_specs.worker->restart_policy = kOnFailure;
   EXPECT_TRUE(is_elastic(job));
   EXPECT_TRUE(is_elastic(job, Role::kChief));
+  EXPECT_EQ(min_trainers(job), 1);
   EXPECT_FALSE(is_elastic(job, Role::kEvaluator));
   job.spec.strategy.type = api::StrategyType::kParameterServer;
   EXPECT_FALSE(is_elastic(job)) << "the state is the servers'";
@@ -26,7 +27,7 @@ TEST(ElasticTest, RingsWhoseMembersMayStartAgainAreElastic) {
 TEST(ElasticTest, SmallerRingsAreElasticWithoutReplacement) {
   api::TrainingJob job = make_job(1, 2);
   EXPECT_EQ(least_trainers(job), std::nullopt);
-  EXPECT_EQ(min_trainers(job), 1);
+  EXPECT_EQ(min_trainers(job), 3) << "no view is formed without one of them";
   job.spec.replica_specs.worker->min_replicas = 2;
   EXPECT_TRUE(is_elastic(job));
   EXPECT_EQ(least_trainers(job), 2);
