@@ -341,8 +341,9 @@ void CoordinatorCore::Impl::on_leaving(Slot& slot, const v1::Leaving& leaving) {
   slot.step = std::max(slot.step, sane_step(leaving.step()));
   const bool earlier =
       slot.trains() && slot.rank < 0 && gathers_earlier_view() && slot.hello->held_generation() > 0;
+  const bool wrote = !leaving.model_path().empty();  // rank 0 of the view that it finished in does
   const bool leads =
-      slot.rank == 0 || (earlier && (ring_ ? slot.hello->held_rank() == 0 : number(slot) == 0));
+      wrote || slot.rank == 0 || (earlier && (ring_ ? slot.hello->held_rank() == 0 : number(slot) == 0));
   if (leads) progress_.reached(slot.step);
   if (leads && !leaving.checkpoint_path().empty()) checkpoint_path_ = cut(leaving.checkpoint_path());
   effects_.close.push_back(slot.stream);
@@ -358,6 +359,7 @@ void CoordinatorCore::Impl::on_leaving(Slot& slot, const v1::Leaving& leaving) {
   if (finished) {
     slot.phase = Phase::kFinished;
     if (earlier && !leads) return note_finished(slot);
+    if (ring_ && !earlier && slot.behind && !wrote) return end_of_view_before(slot);
     if (!leads) return;
     model_path_ = cut(leaving.model_path());
     return wait_for_the_others(slot);
@@ -376,6 +378,11 @@ void CoordinatorCore::Impl::on_caught_up(Slot& slot, const v1::CaughtUp& word) {
   slot.catch_up = word.error().empty() ? Slot::CatchUp::kDone : Slot::CatchUp::kFailed;
   log(word.error().empty() ? str_cat(slot.name(), " has caught up")
                            : str_cat(slot.name(), " does not catch up: ", cut(word.error())));
+}
+
+// The member has never come into the newest view, whose end this is not.
+void CoordinatorCore::Impl::end_of_view_before(const Slot& slot) {
+  form_anew(str_cat(slot.name(), " finished in the view before; the next one is formed without it"));
 }
 
 void CoordinatorCore::Impl::wait_for_the_others(const Slot& leader) {
@@ -407,7 +414,11 @@ bool CoordinatorCore::Impl::take_end_of_work(Slot& slot) {
   } else {
     note_end_of_work(slot);
   }
-  if ((earlier ? number(slot) : slot.rank) == 0) wait_for_the_others(slot);
+  if (slot.rank >= 0 && slot.behind) {
+    end_of_view_before(slot);
+  } else if ((earlier ? number(slot) : slot.rank) == 0) {
+    wait_for_the_others(slot);
+  }
   return true;
 }
 
@@ -516,13 +527,7 @@ void CoordinatorCore::Impl::drop_surplus() {
     log(str_cat(slot.name(), " has no place any more"));
     places_.remove_last_member();
   }
-  if (!missed) return;
-  reports_.clear();
-  diverged_.clear();
-  state_ = JobState::kForming;
-  form_since_ = now_;
-  reason_ = "members that were to leave are gone; the next view is formed without them";
-  log(reason_);
+  if (missed) form_anew("members that were to leave are gone; the next view is formed without them");
 }
 
 void CoordinatorCore::Impl::on(const Stop& in) {

@@ -66,6 +66,7 @@ class CoordinatorCore::Impl {
   void note_end_of_work(Slot& slot);
   void note_finished(Slot& slot);
   bool take_end_of_work(Slot& slot);
+  void end_of_view_before(const Slot& slot);
   void wait_for_the_others(const Slot& leader);
   void attach_observer(Slot& slot, const Attached& in);
   void put_off(const Attached& in, const std::string& why);
@@ -109,6 +110,7 @@ class CoordinatorCore::Impl {
   void make_view(const std::vector<Slot*>& chosen, bool keeps_ranks);
   static v1::ViewMember view_member(const Slot& slot);
   void drain_for_next_view(const std::string& why);
+  void form_anew(std::string why);
   TimePoint drained_by(const Slot& slot) const;
   void end(JobState state, std::string reason, bool finished);
   void choose_saver();

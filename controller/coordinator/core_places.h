@@ -49,7 +49,7 @@ struct Slot {
   TimePoint stepped_at{};                // when its step was last seen to rise
   Part part = Part::kNone;               // of the step after `step`
   Duration in_part{};                    // on its own clock, when it was last heard
-  bool behind = false;                   // it was last heard in an earlier view than the one that it is in
+  bool behind = false;                   // it was not heard yet in the view that it is in
   std::optional<TimePoint> saves_since;  // a checkpoint, and the others wait
   Pace pace;
   MemberTelemetry telemetry;  // but for a server's, which is load's

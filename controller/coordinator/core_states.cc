@@ -274,7 +274,7 @@ void CoordinatorCore::Impl::make_view(const std::vector<Slot*>& chosen, bool kee
     ++next;
     slot.viewed = true;
     slot.part = Part::kNone;
-    slot.behind = false;
+    slot.behind = !keeps_ranks;
     slot.pace.new_view();
     if (keeps_ranks) slot.pace.took_steps_in_view();
     slot.drained = slot.gone();
@@ -312,6 +312,16 @@ void CoordinatorCore::Impl::drain_for_next_view(const std::string& why) {
   for (const Slot& slot : slots()) {
     if (slot.attached() && slot.rank >= 0) send_drain(slot, drain_reason_);
   }
+}
+
+// The members of the view wait for one that is not in it any more: the next view ends that.
+void CoordinatorCore::Impl::form_anew(std::string why) {
+  reports_.clear();
+  diverged_.clear();
+  state_ = JobState::kForming;
+  form_since_ = now_;
+  reason_ = std::move(why);
+  log(reason_);
 }
 
 void CoordinatorCore::Impl::end(JobState state, std::string reason, bool finished) {

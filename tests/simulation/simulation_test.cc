@@ -47,6 +47,9 @@ constexpr std::uint64_t kFound[] = {
     1000021463,  // reports came as a new coordinator gathered a view: it went on, though its members waited
     1200002303,  // a view of a ring that is to be whole was formed without a member that had just begun
     1300008573,  // the same
+    1600006622,  // a member's end in the view before was taken for rank 0's in the next one
+    3200067343,  // the same, where its goodbye was lost and its process ended well
+    3500009094,  // the same
 };
 
 std::uint64_t run(std::uint64_t seed) {

@@ -186,6 +186,7 @@ TEST_F(AttachTest, AGoodbyeThatWasSentIsNotCutOff) {
   start(0, 1);
   auto members = attach_all(0, 1);
   ASSERT_TRUE(members[0]->wait_view(Generation{0}, soon()).ok());
+  members[0]->progress().set_generation(Generation{1});
   EXPECT_TRUE(members[0]->leave({}, Deadline::after(clock_.now(), Duration::zero())).ok());
   EXPECT_TRUE(becomes(JobState::kFinished));
 }

@@ -58,6 +58,8 @@ class Player {
     } else if (command == "report") {
       print(core_->report(now_));
     } else {
+      if (line.words[0] == "leave" && line.words[2] == "finished" && generation_ > 0)
+        beat_last(line.words[1]);
       feed(input(line));
     }
     return out_.str();
@@ -126,6 +128,13 @@ class Player {
       }
       feed(Tick{});
     }
+  }
+
+  // A member sends a heartbeat before its goodbye.
+  void beat_last(const std::string& stream) {
+    Line beat = last_beat(stream);
+    beat.values["phase"] = "FINISHED";
+    feed(input(beat));
   }
 
   Line last_beat(const std::string& stream) const {
