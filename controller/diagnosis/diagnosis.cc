@@ -54,8 +54,7 @@ RestartCause cause_by_pod(const Place& place) {
   if (pod.reason == "StartError" || pod.reason == "ContainerCannotRun") return RestartCause::kNotStarted;
   if (pod.signal || pod.exit_code.value_or(0) >= kFirstRetryableCode) return RestartCause::kKilled;
   if (was_told_to_leave(place)) return pod.deleting ? RestartCause::kDeleted : RestartCause::kControllerLost;
-  if (!pod.ended() && pod.deleting) return RestartCause::kDeleted;
-  return RestartCause::kExited;
+  return pod.ended() ? RestartCause::kExited : RestartCause::kDeleted;
 }
 
 RestartCause cause_of(const Fault& fault, const Place& place) {

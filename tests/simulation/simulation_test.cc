@@ -51,6 +51,7 @@ constexpr std::uint64_t kFound[] = {
     3200067343,  // the same, where its goodbye was lost and its process ended well
     3500009094,  // the same
     3200016416,  // a controller stood still: those that train had no time to come back beside who stood by
+    3200009828,  // a deleted pod was made again under its name: its end was taken for a permanent exit
 };
 
 std::uint64_t run(std::uint64_t seed) {

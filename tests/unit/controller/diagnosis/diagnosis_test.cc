@@ -232,6 +232,11 @@ TEST(DiagnosisTest, ASilentMemberWhosePodIsGoneWasDeleted) {
   EXPECT_EQ(kind(kDead, true, 1), kExited) << "its end was told before";
 }
 
+TEST(DiagnosisTest, ADeletedMemberWhosePodIsMadeAgainHasNotExited) {
+  const cluster::Pod again = running_pod(Role::kWorker, 1);
+  EXPECT_EQ(diagnose(place_of(again), Fault{.kind = FaultKind::kDeleted}).cause, RestartCause::kDeleted);
+}
+
 TEST(DiagnosisTest, ACommandThatCannotStart) {
   cluster::Pod pod = running_pod(Role::kWorker, 0);
   end(pod, 127);
