@@ -6,10 +6,9 @@
 namespace paceline::plan {
 
 void note_pod_observations(Observed& observed) {
-  const bool forming = observed.report && observed.report->state == JobState::kForming;
   PodObservations seen;
   for (const cluster::Pod& pod : observed.pods) {
-    const bool matters = pod.ended() || (forming && pod.phase == cluster::PodPhase::kRunning);
+    const bool matters = pod.ended() || (observed.report && pod.phase == cluster::PodPhase::kRunning);
     if (!matters) continue;
     const auto known = observed.seen.find(pod.uid);
     const bool same = known != observed.seen.end() && known->second.phase == pod.phase;

@@ -9,7 +9,7 @@
 namespace paceline::plan {
 
 // Notes what changed since the last look, and forgets pods that are gone. To be called for each look, before
-// plan(), which asks of pods that have ended, and of those that run while nobody has joined yet.
+// plan(), which asks of pods that have ended, and of those that run and have not joined, be it beside a view.
 void note_pod_observations(Observed& observed);
 
 // Since it was first seen in its phase; zero: until now it was not, or not looked for.

@@ -126,9 +126,8 @@ bool by_absence(const Observed& observed, Plan& plan) {
              (member.pod.empty() || member.pod == pod.spec.name);
     });
     if (joined || has_finished(observed, pod.spec.role, pod.spec.index)) continue;
-    // A coordinator that has just begun gives those of an earlier one their time, too.
-    const Duration waited =
-        gathers ? std::min(seen_for(observed, pod), observed.report->in_state) : seen_for(observed, pod);
+    // A coordinator that has just begun gives those of an earlier one their time, too; and a clock may jump.
+    const Duration waited = std::min(seen_for(observed, pod), observed.report->in_state);
     const Duration left = observed.limits.attach_timeout - waited;
     const bool refused =
         std::ranges::find(observed.report->refused, pod.uid) != observed.report->refused.end();

@@ -18,14 +18,14 @@ namespace paceline::plan {
 namespace {
 
 // Since when training is over: by the report, or by when the leader was seen to have ended, or, of one that
-// has finished by the status and runs yet, by when it was first seen to run while its coordinator gathered
-// members; of one that is gone, by when that coordinator began. While the report says that the leader has
-// finished and others leave, it is not over: their coordinator counts their time.
+// has finished by the status and runs yet, by when it was first seen to run; of one that is gone, by when its
+// coordinator began. While the report says that the leader has finished and others leave, it is not over:
+// their coordinator counts their time.
 Duration since_finish(const Observed& observed) {
   if (observed.report && observed.report->state == JobState::kFinished) return observed.report->in_state;
   const Slot leader = leader_slot(observed.job);
   const cluster::Pod* pod = find_pod(observed, leader.role, leader.index);
-  if (pod == nullptr && reported_finished(observed)) return Duration::zero();
+  if (reported_finished(observed) && (pod == nullptr || !pod->ended())) return Duration::zero();
   if (pod == nullptr && observed.report) return observed.report->in_state;
   if (pod == nullptr) return observed.limits.finish_grace;  // nobody knows any more
   return seen_for(observed, *pod);
