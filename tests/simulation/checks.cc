@@ -90,7 +90,7 @@ void Checks::on_source(const MemberProcess& member, const v1::View& view,
 
 void Checks::on_aligned(const MemberProcess& member, const v1::View&) {
   for (const auto& each : *members_) {
-    const bool gone = each->evicted() || (each->has_left() && !keeps_);  // with what it saved
+    const bool gone = each->evicted() || (each->has_left() && (each->has_finished() || !keeps_));
     const bool holds = each->alive() && each->trains() && each->job_uid() == member.job_uid() &&
                        each->attempt() == member.attempt() && !gone && is_reached_(each->node());
     // Some may have the last step of a view that ends, and others not.
@@ -126,7 +126,9 @@ void Checks::on_pod(const cluster::Pod& pod) {
   for (const cluster::Pod* const other : api_.pods()) {
     const bool before = other->spec.job_uid == pod.spec.job_uid && other->spec.role == pod.spec.role &&
                         other->spec.index == pod.spec.index && other->uid != pod.uid;
-    if (before && !other->ended() && !other->deleting && !other->node_not_ready)
+    // A controller that stood still in its call makes one of an earlier attempt.
+    const bool refused = pod.spec.attempt < other->spec.attempt;
+    if (before && !refused && !other->ended() && !other->deleting && !other->node_not_ready)
       trace_.fail("one pod for each place", pod.spec.name, " is made beside ", other->spec.name);
   }
 }
@@ -171,12 +173,16 @@ void Checks::at_calm(TimePoint now, TimePoint calm) {
     if (!waiting->alive() || waiting->process().paused() || waiting->evicted() || !since ||
         now - std::max({*since, calm, last_view_}) < kTakenIn)
       continue;
+    const auto is_beside = [&](const auto& other) {
+      return other->job_uid() == waiting->job_uid() && other->attempt() == waiting->attempt();
+    };
     const auto beside = std::ranges::count_if(*members_, [&](const auto& other) {
       const bool trains = other->alive() && other->stepped_at() && now - *other->stepped_at() < kTrains;
-      return (trains || other->has_finished()) && other->job_uid() == waiting->job_uid() &&
-             other->attempt() == waiting->attempt();
+      return trains && is_beside(other);
     });
-    if (beside > 0 && beside < wanted_)
+    const bool ends = std::ranges::any_of(
+        *members_, [&](const auto& other) { return other->has_finished() && is_beside(other); });
+    if (beside > 0 && beside < wanted_ && !ends)
       trace_.fail("members that wait are taken in", waiting->name(), " waits, and ", beside,
                   " train without it");
   }

@@ -41,17 +41,20 @@ class Checks {
   void on_source(const MemberProcess& member, const v1::View& view,
                  const std::optional<trainer::Source>& source);
   // All members hold what an undisturbed training holds: each sample counts once, and in its order. No other
-  // member of the attempt that is within reach holds more: but for one that fails or was asked to stop, whose
-  // checkpoint went with its pod, and for one step of a member whose pod is to go.
+  // member of the attempt that is within reach holds more: but for one that leaves since it has finished, or
+  // fails or was asked to stop and its checkpoint went with its pod; and for one step of a member whose pod
+  // is to go.
   void on_aligned(const MemberProcess& member, const v1::View& view);
   void on_applied(const MemberProcess& member, const v1::View& view);
   void on_saved(const MemberProcess& member);
   // Statuses only go forward, budgets are kept, and success is training that is done. A pod is made when an
-  // earlier one of its place is gone, ends, or is to go.
+  // earlier one of its place is gone, ends, or is to go; or it is of an earlier number than that one, so that
+  // its member is refused.
   void on_change(const ApiServer::Change& change);
   // `is_reached`: whether a controller reaches that node, and it that one, since a while ago.
   void know_reach(std::function<bool(int node)> is_reached) { is_reached_ = std::move(is_reached); }
-  // Members that wait while others train are taken in, as nothing disturbs any more since `calm`.
+  // Members that wait while others train are taken in, as nothing disturbs any more since `calm`; but for the
+  // end of training, when one of them has finished.
   void at_calm(TimePoint now, TimePoint calm);
   // When it is over: nothing runs any more.
   void at_end(const std::vector<const MemberProcess*>& alive);

@@ -69,12 +69,8 @@ class MemberProcess {
   std::string describe() const;  // what it does, for people
   bool alive() const { return process_.alive(); }
   bool has_finished() const { return machine_.ending() == trainer::Ending::kFinished; }
-  // It was asked to stop, or failed, has saved what it held, and says goodbye.
-  bool has_left() const {
-    const bool ends =
-        machine_.ending() == trainer::Ending::kStopped || machine_.ending() == trainer::Ending::kFailed;
-    return ends && machine_.decision().todo >= trainer::Todo::kLeave;
-  }
+  // It has finished, failed, or was asked to stop, has saved what it held, and says goodbye.
+  bool has_left() const { return machine_.decision().todo >= trainer::Todo::kLeave; }
   bool wrote_model() const { return !model_path_.empty(); }
   bool trains() const { return aligned_ && whole_; }
   // It has a place in no view that trains, and waits for one; since when.
