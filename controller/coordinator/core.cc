@@ -198,7 +198,7 @@ void CoordinatorCore::Impl::bind(Slot& slot, const Attached& in) {
   effects_.send.push_back({slot.stream, std::move(message)});
   if (slot.catch_up == Slot::CatchUp::kUnderWay) effects_.send.push_back({slot.stream, slot.catch_up_word});
   log(str_cat(slot.name(), again ? " attached again as " : " attached as ", in.hello.member_id()));
-  if (slot.rank >= 0) send_view(slot);
+  if (slot.rank >= 0 && in.hello.held_generation() != generation_.value) send_view(slot);
   if (slot.rank >= 0 && state_ == JobState::kDraining) send_drain(slot, drain_reason_);
 }
 

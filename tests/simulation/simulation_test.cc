@@ -53,6 +53,7 @@ constexpr std::uint64_t kFound[] = {
     3200016416,  // a controller stood still: those that train had no time to come back beside who stood by
     3200009828,  // a deleted pod was made again under its name: its end was taken for a permanent exit
     3300021332,  // a member froze before it had joined beside a view that ran: nobody missed it
+    3500004266,  // a member that came again was given its view anew, without those that had finished in it
 };
 
 std::uint64_t run(std::uint64_t seed) {

@@ -535,7 +535,8 @@ TEST_F(AttachTest, TheNextStreamOfAMemberWinsOverTheLateEndOfTheLast) {
   ASSERT_TRUE(hears(last_end, v1::CoordinatorMessage::kView, 1));
   const auto next = open(next_end);
   next->send(hello(1));
-  ASSERT_TRUE(hears(next_end, v1::CoordinatorMessage::kView, 1)) << "it does not wait for the last one's end";
+  ASSERT_TRUE(hears(next_end, v1::CoordinatorMessage::kWelcome, 1))
+      << "it does not wait for the last one's end";
   const Heard heard = *last_end.lock_when([](const Heard& some) { return some.ended; }, kLong);
   ASSERT_TRUE(heard.ended);
   EXPECT_EQ(heard.messages[v1::CoordinatorMessage::kEvict], 0) << "it would end the member, which goes on";
