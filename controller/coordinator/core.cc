@@ -407,7 +407,7 @@ bool CoordinatorCore::Impl::take_end_of_work(Slot& slot) {
   const bool trained = config_.trained_before || config_.built_in;
   const bool earlier = trained && gathers_earlier_view();
   const bool finished =
-      earlier || (ring_ && slot.rank >= 0 && (config_.built_in || places_.someone_finished()));
+      earlier || (ring_ && (config_.built_in || (slot.rank >= 0 && places_.someone_finished())));
   if (slot.attached() || !slot.trains() || !finished) return false;
   if (earlier) {
     note_finished(slot);
