@@ -94,13 +94,22 @@ std::vector<Slot*> Places::wanted_newcomers() {
 }
 
 std::vector<Slot*> Places::candidates(Gathering gathering, bool begun, bool all_newcomers) {
+  std::uint64_t held = 0;  // the newest view of an earlier coordinator
+  bool one_is_ranked = false;
+  for (const Slot& slot : members()) {
+    if (!slot.attached()) continue;
+    held = std::max<std::uint64_t>(held, slot.hello->held_generation());
+    one_is_ranked |= slot.rank >= 0;
+  }
   std::vector<RingMember> there;
   for (const Slot& slot : members()) {
     if (!slot.attached() || slot.surplus) continue;
     if (begun && !slot.viewed && !(all_newcomers ? slot.is_ready() : slot.joins())) continue;
-    if (gathering == Gathering::kAdopts && slot.hello->held_generation() == 0) continue;
-    const bool in_view = slot.viewed && (!all_newcomers || slot.may_hold());
-    there.push_back({number(slot), slot.role == Role::kChief, in_view, slot.holds});
+    const bool holds_newest = slot.hello->held_generation() == held;
+    if (gathering == Gathering::kAdopts && !holds_newest) continue;
+    const bool trained_last = one_is_ranked ? slot.rank >= 0 : holds_newest;
+    const bool in_view = slot.viewed && trained_last && (!all_newcomers || slot.may_hold());
+    there.push_back({number(slot), slot.role == Role::kChief, in_view, slot.holds || slot.viewed});
   }
   const int most = gathering == Gathering::kAdopts ? kMaxMembers : most_trainers();
   std::vector<Slot*> chosen;
