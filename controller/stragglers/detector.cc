@@ -48,6 +48,10 @@ bool is_above(double factor, double sum, double blocks, double width) {
   return sum / blocks - kSure * width / std::sqrt(blocks) >= std::log(factor) / 2;
 }
 
+bool is_below(double factor, double sum, double blocks, double width) {
+  return sum / blocks + kSure * width / std::sqrt(blocks) < std::log(factor) / 2;
+}
+
 Duration from_seconds(double seconds) {
   constexpr double kNanoseconds = 1e9;
   return Duration(std::llround(seconds * kNanoseconds));
@@ -243,7 +247,9 @@ void Detector::judge_all(const Block& block, const Typical& typical, double step
 std::optional<FindingKind> Detector::judge(const Member& member) const {
   const Sums& sums = member.sums;
   if (!member.own.slow() && !member.rate.slow()) return std::nullopt;
-  if (member.found) return member.found;
+  const bool for_its_work =
+      member.rate.slow() && is_above(settings_.factor, sums.rate_log, sums.blocks, member.rate_width);
+  if (member.found) return for_its_work ? FindingKind::kSlow : member.found;
   if (sums.blocks < kLeastBlocks) return std::nullopt;
   if (!is_above(settings_.factor, sums.own_log, sums.blocks, member.own_width)) return std::nullopt;
   const double latest = std::accumulate(member.latest.begin(), member.latest.end(), 0.0) / kLatest;
@@ -253,8 +259,10 @@ std::optional<FindingKind> Detector::judge(const Member& member) const {
                        excess >= kLeastShare * sums.typical_step / sums.blocks &&
                        sums.waits_less >= kLeastWaiting * sums.blocks;
   if (!matters) return std::nullopt;
-  const bool for_its_work = is_above(settings_.factor, sums.rate_log, sums.blocks, member.rate_width);
-  return for_its_work ? FindingKind::kSlow : FindingKind::kMoreWork;
+  if (for_its_work) return FindingKind::kSlow;
+  if (is_below(settings_.factor, sums.rate_log, sums.blocks, member.rate_width))
+    return FindingKind::kMoreWork;
+  return std::nullopt;  // not known yet
 }
 
 Finding Detector::finding_of(int place, const Member& member) const {

@@ -101,7 +101,7 @@ class Detector {
     explicit Member(double factor) : own(factor), rate(factor) {}
     Noise own_noise, rate_noise;
     double own_width = 0, rate_width = 0;
-    std::optional<FindingKind> found;  // since then it stays that
+    std::optional<FindingKind> found;  // since then it stays that, or becomes kSlow
     Series own, rate;                  // rate: time for each sample or token
     Sums sums;
     std::array<double, kLatest> latest{}, ratios{};  // logs of own: clipped, and as they are
