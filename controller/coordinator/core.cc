@@ -68,6 +68,7 @@ CoordinatorCore::Impl::Impl(CoreConfig config, TimePoint now)
       ring_(!config_.training.has_parameter_server()),
       places_(config_),
       progress_(now),
+      watch_(config_, places_),
       stragglers_(ring_ || config_.training.parameter_server().synchronization() ==
                                v1::ParameterServerSpec::SYNCHRONOUS),
       last_now_(now),
@@ -219,7 +220,7 @@ void CoordinatorCore::Impl::on(const Received& in) {
     case v1::MemberMessage::kCheckpoint:
       if (slot->observes()) return break_protocol(*slot, "an observer's checkpoint");
       if (in.message.checkpoint().error().empty())
-        saves_.add(sane_duration(in.message.checkpoint().stall_ns()));
+        watch_.saved(sane_duration(in.message.checkpoint().stall_ns()));
       return progress_.checkpoint(in.message.checkpoint(), effects_);
     case v1::MemberMessage::kCaughtUp:
       return on_caught_up(*slot, in.message.caught_up());
@@ -245,7 +246,7 @@ void CoordinatorCore::Impl::on_heartbeat(Slot& slot, const v1::Heartbeat& heartb
   slot.part = slot.phase == Phase::kTraining ? from_wire(heartbeat.part()) : Part::kNone;
   slot.in_part = sane_duration(heartbeat.part_ns());
   const bool in_view = slot.rank >= 0;
-  if (in_view && (slot.phase == Phase::kEvaluating || slot.phase == Phase::kCheckpointing)) busy_at_ = now_;
+  if (in_view && (slot.phase == Phase::kEvaluating || slot.phase == Phase::kCheckpointing)) watch_.busy(now_);
   if (slot.phase != Phase::kCheckpointing) {
     slot.saves_since.reset();
   } else if (!slot.saves_since) {
@@ -253,7 +254,7 @@ void CoordinatorCore::Impl::on_heartbeat(Slot& slot, const v1::Heartbeat& heartb
   }
   slot.behind = heartbeat.generation() != generation_.value;
   if (in_view && !slot.behind) count(slot, heartbeat);
-  if (slot.in_part > kLeastHang) find_hung();
+  if (slot.in_part > kLeastHang && ring_ && state_ == JobState::kRunning && judges()) lose(watch_.hung(now_));
 }
 
 // REQUIRES: the heartbeat is of a member of the view, and of the view.

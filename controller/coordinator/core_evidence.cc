@@ -60,7 +60,7 @@ void CoordinatorCore::Impl::on_peer_fault(Slot& slot, const v1::PeerFault& fault
 void CoordinatorCore::Impl::forgive_own_absence() {
   if (now_ - last_now_ > longest_absence() && places_.someone_attached()) {
     form_since_ += now_ - last_now_;
-    drain_since_ += now_ - last_now_;
+    watch_.pause(now_ - last_now_);
     gathers_since_ += now_ - last_now_;
     for (Slot& slot : slots()) {
       slot.last_heard = std::max(slot.last_heard, now_);
@@ -73,90 +73,16 @@ void CoordinatorCore::Impl::forgive_own_absence() {
   last_now_ = now_;
 }
 
-Duration CoordinatorCore::Impl::patience_with(const Slot& slot) const {
-  if (state_ == JobState::kForming || !slot.gaps.is_known()) return config_.most_silence;
-  std::vector<Duration> largest;
-  for (const Slot& other : members()) {
-    // A stream that broke is a sign of the network, too, as long as nobody knows more.
-    const bool late = other.attached() || (other.evidence && other.evidence->lapsed);
-    if (late && &other != &slot) largest.push_back(std::max(other.gaps.largest(), now_ - other.last_heard));
-  }
-  if (largest.empty()) largest.push_back(slot.gaps.largest());
-  return silence_limit(config_.heartbeat_timeout, config_.most_silence, std::move(largest));
+void CoordinatorCore::Impl::lose(const std::vector<Sighting>& sightings) {
+  for (const Sighting& each : sightings)
+    lose(slots()[static_cast<std::size_t>(each.slot)], each.seen, each.since);
 }
 
-void CoordinatorCore::Impl::find_frozen() {
-  for (Slot& slot : members()) {
-    if (!slot.attached() || now_ - slot.last_heard <= config_.heartbeat_timeout) continue;
-    const Duration patience = patience_with(slot);
-    if (now_ - slot.last_heard <= patience) continue;
-    lose(slot, {Seen::kSilent, format_duration(patience)}, slot.last_heard);
-  }
-  if (state_ != JobState::kDraining) return;
-  std::vector<Slot*> late;
-  for (Slot& slot : members()) {
-    if (slot.attached() && slot.rank >= 0 && !slot.drained && now_ > drained_by(slot)) late.push_back(&slot);
-  }
-  // A member in the exchange waits for one that is not.
-  const auto waits = [](const Slot* slot) { return slot->part == Part::kExchange; };
-  if (!std::ranges::all_of(late, waits)) std::erase_if(late, waits);
-  for (Slot* const slot : late) lose(*slot, {Seen::kKeepsView, std::to_string(generation_.value)}, now_);
-}
-
-// A heartbeat asks, since without one nothing new is known. Servers tell by themselves who is late. Whoever
-// was not heard of late may be in another part by now.
-void CoordinatorCore::Impl::find_hung() {
-  if (!ring_ || state_ != JobState::kRunning || !judges()) return;
-  std::vector<AtWork> at_work;
-  for (const Slot& slot : members()) {
-    if (!slot.trains() || !slot.attached() || slot.rank < 0) continue;
-    const bool heard = now_ - slot.last_heard <= config_.heartbeat_timeout;
-    at_work.push_back(
-        {number(slot), slot.step, heard ? slot.part : Part::kNone, slot.in_part, slot.behind, slot.pace});
-  }
-  const Duration timeout = std::chrono::milliseconds(config_.training.exchange().timeout_ms());
-  const Hung found = coordinator::find_hung(at_work, least_hang(timeout));
-  for (const int each : found.hung) {
-    Slot& slot = slots()[static_cast<std::size_t>(each)];
-    lose(slot, {Seen::kTakesNoStep, hang_text(slot, found.waiting)}, now_ - slot.in_part);
-  }
-  find_save_that_hangs();
-}
-
-// The storage may let nobody save: the next rank 0 is not named for it (core_hang.h, Saves).
-void CoordinatorCore::Impl::find_save_that_hangs() {
-  Slot* const saver = leader();
-  if (saver == nullptr || !saver->saves_since || !saves_.bound()) return;
-  const Duration saving = saver->last_heard - *saver->saves_since;
-  if (saving <= *saves_.bound()) return;
-  std::vector<int> waiting;
-  for (const Slot& slot : members()) {
-    if (slot.attached() && slot.rank > 0 && slot.part == Part::kExchange) waiting.push_back(number(slot));
-  }
-  if (waiting.empty()) return;
-  const std::string text = str_cat("a checkpoint for ", format_duration(saving), ", where one took ",
-                                   format_duration(*saves_.longest()), " at most, while ", names_of(waiting));
-  lose(*saver, {Seen::kTakesNoStep, text}, *saver->saves_since);
-  saves_.one_hangs();
-}
-
-// With the verb; of many the first.
-std::string CoordinatorCore::Impl::names_of(std::span<const int> numbers) const {
-  constexpr std::size_t kMostNamed = 8;
-  std::string names;
-  for (std::size_t i = 0; i < std::min(numbers.size(), kMostNamed); ++i) {
-    const char* const glue = i == 0 ? "" : i + 1 == numbers.size() ? " and " : ", ";
-    names += str_cat(glue, slots()[static_cast<std::size_t>(numbers[i])].name());
-  }
-  if (numbers.size() > kMostNamed) names += str_cat(" and ", numbers.size() - kMostNamed, " more");
-  return str_cat(names, numbers.size() == 1 ? " waits for it" : " wait for it");
-}
-
-std::string CoordinatorCore::Impl::hang_text(const Slot& slot, std::span<const int> waiting) const {
-  return str_cat(part_name(slot.part), " for ", format_duration(slot.in_part),
-                 ", where its own part of a step took ", format_duration(slot.pace.last()), " last and ",
-                 format_duration(slot.pace.longest()), " at most",
-                 waiting.empty() ? "" : str_cat(", while ", names_of(waiting)));
+void CoordinatorCore::Impl::find_silent() {
+  lose(watch_.silent(now_, state_ == JobState::kForming));
+  if (state_ == JobState::kDraining) lose(watch_.late(now_, generation_));
+  const bool misses = state_ == JobState::kForming && !(ring_ && generation_.value > 0);
+  if (misses) lose(watch_.missing(now_, form_since_));
 }
 
 // Time alone changes nothing but by the above, by carry_out() and by settle_end().
@@ -179,36 +105,10 @@ TimePoint CoordinatorCore::Impl::due() const {
     at(gathers_since_ + config_.rejoin_grace);
   }
   for (const Slot& slot : members()) {
-    if (state_ == JobState::kDraining) at(drained_by(slot));
+    if (state_ == JobState::kDraining) at(watch_.drained_by(slot));
   }
   if (stopping_ || finish_by_) due = std::min(due, end_due());
   return due;
-}
-
-// A step under way is finished first, and before it what the members evaluate and rank 0 saves.
-TimePoint CoordinatorCore::Impl::drained_by(const Slot& slot) const {
-  constexpr double kSteps = 4, kNsPerMs = 1e6, kLongest = 1e9;
-  const Duration steps(
-      static_cast<std::int64_t>(kSteps * kNsPerMs * std::min(slot.telemetry.step_ms, kLongest)));
-  const TimePoint begin = std::max(drain_since_, std::min(busy_at_, drain_since_ + config_.save_timeout));
-  return begin + config_.stop_timeout + std::max(steps, kHangFactor * slot.pace.longest());
-}
-
-// A ring whose view has trained misses nobody: the planner replaces members, and they come in time.
-void CoordinatorCore::Impl::find_missing() {
-  if (state_ != JobState::kForming || now_ - form_since_ < config_.form_timeout) return;
-  if (ring_ &&
-      (generation_.value > 0 || (config_.elastic && places_.attached_trainers() >= config_.min_trainers)))
-    return;
-  std::string names;
-  for (const Slot& slot : members()) {
-    if (!slot.attached() && !slot.gone()) names += str_cat(names.empty() ? "" : ", ", slot.name());
-  }
-  for (Slot& slot : members()) {
-    if (slot.attached() || slot.gone()) continue;
-    const std::string detail = str_cat(format_duration(config_.form_timeout), "; missing: ", names);
-    lose(slot, {Seen::kNotJoined, detail}, form_since_);
-  }
 }
 
 std::vector<Evidence> CoordinatorCore::Impl::all_evidence() const {
@@ -239,8 +139,7 @@ Surroundings CoordinatorCore::Impl::surroundings() const {
 }
 
 void CoordinatorCore::Impl::decide() {
-  find_frozen();
-  find_missing();
+  find_silent();
   const std::vector<Evidence> evidence = all_evidence();
   if (evidence.empty() && reports_.empty()) {
     suspicious_since_.reset();
@@ -264,7 +163,7 @@ void CoordinatorCore::Impl::decide() {
   if (!diagnosis::has_hard(evidence)) {
     const auto quiet = [&](const Slot& s) {
       return s.attached() && 2 * (now_ - s.last_heard) > 5 * config_.heartbeat_interval &&
-             waited < config_.grace + patience_with(s);
+             waited < config_.grace + watch_.patience_with(s, now_, state_ == JobState::kForming);
     };
     if (std::any_of(members().begin(), members().end(), quiet))
       return;  // it may be the frozen one that the reports are about

@@ -20,9 +20,9 @@
 #include "controller/coordinator/core_places.h"
 #include "controller/coordinator/core_progress.h"
 #include "controller/coordinator/core_ring.h"
-#include "controller/coordinator/core_silence.h"
 #include "controller/coordinator/core_stragglers.h"
 #include "controller/coordinator/core_view_change.h"
+#include "controller/coordinator/core_watch.h"
 #include "controller/diagnosis/fault_text.h"
 #include "controller/diagnosis/root_cause.h"
 #include "controller/diagnosis/view_text.h"
@@ -77,13 +77,8 @@ class CoordinatorCore::Impl {
   Duration longest_absence() const { return config_.heartbeat_timeout / 2; }
   LossDecision decide_on(const api::Fault& verdict);
   bool may_come_back(const Slot& slot) const;
-  Duration patience_with(const Slot& slot) const;
-  void find_frozen();
-  void find_hung();
-  void find_save_that_hangs();
-  std::string names_of(std::span<const int> numbers) const;
-  std::string hang_text(const Slot& slot, std::span<const int> waiting) const;
-  void find_missing();
+  void lose(const std::vector<Sighting>& sightings);
+  void find_silent();
   std::vector<diagnosis::Evidence> all_evidence() const;
   diagnosis::Surroundings surroundings() const;
   bool expects_the_asked(std::span<const diagnosis::Evidence> evidence) const;
@@ -111,7 +106,6 @@ class CoordinatorCore::Impl {
   static v1::ViewMember view_member(const Slot& slot);
   void drain_for_next_view(const std::string& why);
   void form_anew(std::string why);
-  TimePoint drained_by(const Slot& slot) const;
   void end(JobState state, std::string reason, bool finished);
   void choose_saver();
 
@@ -152,13 +146,11 @@ class CoordinatorCore::Impl {
   JobProgress progress_;
   ViewChanges view_changes_;
   std::optional<api::ViewChange> view_change_;  // the newest
-  Saves saves_;
+  Watch watch_;
   Stragglers stragglers_;
   TimePoint now_{}, last_now_;
   TimePoint form_since_;     // Forming since
   TimePoint gathers_since_;  // somebody is attached since
-  TimePoint drain_since_{};  // Draining since
-  TimePoint busy_at_{};      // a member of the view was last heard to evaluate or save
   bool stopping_ = false, another_follows_ = false;
   std::string stop_reason_;
   TimePoint stop_since_{};

@@ -304,7 +304,7 @@ void CoordinatorCore::Impl::drain_for_next_view(const std::string& why) {
   reports_.clear();
   diverged_.clear();
   if (state_ == JobState::kForming) return;
-  if (state_ == JobState::kRunning) drain_since_ = now_;
+  if (state_ == JobState::kRunning) watch_.drain_begins(now_);
   state_ = JobState::kDraining;
   view_changes_.ends(why);
   reason_ = drain_reason_ = str_cat("view ", generation_.value, " ends: ", why);
