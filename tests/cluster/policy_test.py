@@ -5,7 +5,7 @@ import signal
 
 import unittest_report
 from cluster_case import needs_cluster
-from job_case import JOB_LABEL, SLOW, JobCase, endless, job
+from job_case import ENDLESS_STEPS, JOB_LABEL, SLOW, JobCase, endless, job
 from machine import cluster
 
 
@@ -270,6 +270,23 @@ class PolicyTest(JobCase):
                          ("BackoffLimitExceeded", [{"role": "chief", "cause": "OOMKilled", "count": 1}]))
         fault = status["fault"]
         self.assertEqual((fault["pod"], fault["kind"], fault["signal"]), ("hungry-chief-0-1", "OutOfMemory", 9))
+
+    def test_a_member_that_its_cpu_limit_holds_up_is_found(self):
+        """The chief may use a twentieth of what each worker may."""
+        made = job("uneven", workers=2, training={"steps": ENDLESS_STEPS, "model": {"type": "mlp", "hidden": [256, 256], "classes": 10}})
+        for role, limit in (("chief", "20m"), ("worker", "400m")):
+            made["spec"]["replicaSpecs"][role]["template"] = trainer(resources={"limits": {"cpu": limit}})
+        self.apply(made)
+        self.wait_for("uneven", "Straggling")
+        found = self.wait_until("the one with its cause", lambda: [each for each in self.status("uneven").get("stragglers", []) if each["kind"] == "Slow"])
+        chief = self.pods("uneven")["uneven-chief-0-0"]
+        self.assertEqual([(each["pod"], each["cause"]) for each in found], [("uneven-chief-0-0", "CpuQuota")])
+        self.assertGreater(found[0]["factor"], 1.5)
+        self.assertIn("uneven-chief-0-0", self.kubectl("get", "tj/uneven", "-o", "wide"))
+        events = self.get("events", "--field-selector", "reason=StragglerDetected")["items"]
+        self.assertTrue(any(event["type"] == "Warning" and event["involvedObject"]["name"] == "uneven" for event in events))
+        self.assertEqual(self.pods("uneven")["uneven-chief-0-0"]["metadata"]["uid"], chief["metadata"]["uid"])
+        self.kubectl("delete", "tj/uneven", "--wait=false")
 
     def test_reason_that_pods_do_not_start_is_in_the_status(self):
         secret = {"name": "KEY", "valueFrom": {"secretKeyRef": {"name": "absent", "key": "k"}}}
