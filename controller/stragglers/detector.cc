@@ -33,11 +33,16 @@ double median_without(std::span<const double> sorted, double value) {
   return count % 2 == 1 ? other(middle) : (other(middle - 1) + other(middle)) / 2;
 }
 
+// A member that tells of no time of its own is compared with nobody.
+bool tells(const Row& row) {
+  return row.steps > 0 && row.own() > 0;
+}
+
 template <typename Value>
 std::vector<double> sorted_of(const Block& block, Value value) {
   std::vector<double> values;
   for (const Row& row : block.rows) {
-    if (row.steps > 0) values.push_back(value(row));
+    if (tells(row)) values.push_back(value(row));
   }
   std::ranges::sort(values);
   return values;
@@ -158,14 +163,14 @@ void Detector::judge(const Block& block) {
   judge_all(block, typical, own[(own.size() - 1) / 2]);
   if (own.size() < 2) return;
   const bool work_is_told =
-      std::ranges::all_of(block.rows, [](const Row& r) { return r.steps == 0 || r.work > 0; });
+      std::ranges::all_of(block.rows, [](const Row& r) { return !tells(r) || r.work > 0; });
   const auto rate_of = [&](const Row& row) {
     return log_of(work_is_told ? row.own() / row.work : row.own());
   };
   const auto rates = sorted_of(block, rate_of);
   for (std::size_t rank = 0; rank < places_.size(); ++rank) {
     const Row& row = block.rows[rank];
-    if (row.steps == 0) continue;
+    if (!tells(row)) continue;
     const double own_log = log_of(row.own()) - median_without(own, log_of(row.own()));
     const double rate_log = rate_of(row) - median_without(rates, rate_of(row));
     judge_member(member(places_[rank]), block, row, own_log, rate_log, typical);
@@ -178,7 +183,8 @@ void Detector::judge_member(Member& member, const Block& block, const Row& row, 
   member.rate_noise.add(rate_log);
   // An excess of less than half of what matters counts as none: so a finding ends, too, where steps become
   // short.
-  const double others = row.own() / std::exp(own_log), excess = 2 * (row.own() - others);
+  const double ratio = own_log, others = std::exp(log_of(row.own()) - ratio),
+               excess = 2 * (row.own() - others);
   if (from_seconds(excess) < settings_.least_excess || excess < kLeastShare * typical.step) {
     own_log = std::min(own_log, 0.0);
     rate_log = std::min(rate_log, 0.0);
@@ -207,7 +213,7 @@ void Detector::judge_member(Member& member, const Block& block, const Row& row, 
   };
   const double counted = clipped(own_log, member.own_width);
   member.latest[member.count % kLatest] = counted;
-  member.ratios[member.count++ % kLatest] = std::log(row.own() / others);
+  member.ratios[member.count++ % kLatest] = ratio;
   sums.own_log += counted;
   sums.rate_log += clipped(rate_log, member.rate_width);
   sums.input += row.input;

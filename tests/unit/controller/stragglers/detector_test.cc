@@ -217,6 +217,21 @@ TEST(Detector, KnownMembersStayKnownInTheNextView) {
   EXPECT_EQ(job.found().size(), 1U);
 }
 
+TEST(Detector, MemberThatTellsOfNoTimesIsNotSlow) {
+  Detector detector{Settings{}};
+  const std::vector<int> places = {0, 1, 2};
+  detector.begin_view(places);
+  for (Step step = 1; step <= 100; ++step) {
+    detector.add(0, {.step = step});
+    detector.add(1, {.step = step, .compute = std::chrono::milliseconds(300)});
+    detector.add(2, {.step = step, .compute = std::chrono::milliseconds(300)});
+    detector.advance();
+  }
+  EXPECT_TRUE(detector.findings().empty());
+  for (const Standing& standing : detector.standings())
+    EXPECT_TRUE(std::isfinite(standing.ratio)) << standing.place;
+}
+
 TEST(Detector, HarmlessNoiseFindsNothing) {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     SCOPED_TRACE(seed);
