@@ -70,7 +70,7 @@ double Trace::compute_of(int member, double* work) {
 const std::vector<stragglers::StepSample>& Trace::next() {
   ++step_;
   const bool faulty = step_ >= kOnset;
-  double longest = 0, slowest_transfer = kTransfer;
+  double longest = 0, link_wait = 0;
   std::vector<double> own(samples_.size());
   for (int member = 0; member < case_.members; ++member) {
     const auto i = static_cast<std::size_t>(member);
@@ -81,7 +81,7 @@ const std::vector<stragglers::StepSample>& Trace::next() {
     if (case_.fault == Fault::kMoreWork) work = kTokens * (slow ? case_.factor : 1);
     if (slow && (case_.fault == Fault::kCompute || case_.fault == Fault::kMoreWork)) compute *= case_.factor;
     if (slow && case_.fault == Fault::kReader) input += (case_.factor - 1) * kCompute;
-    if (slow && case_.fault == Fault::kLink) slowest_transfer += (case_.factor - 1) * kCompute;
+    if (slow && case_.fault == Fault::kLink) link_wait += (case_.factor - 1) * kCompute;
     if (faulty && case_.fault == Fault::kMany && member % 2 == 0) compute *= case_.factor;
     own[i] = input + compute + kUpdate;
     longest = std::max(longest, own[i]);
@@ -92,10 +92,8 @@ const std::vector<stragglers::StepSample>& Trace::next() {
               .work = work};
   }
   for (std::size_t i = 0; i < samples_.size(); ++i) {
-    const bool behind_link = case_.fault == Fault::kLink && static_cast<int>(i) == culprit_;
-    const double transfer = behind_link ? slowest_transfer : kTransfer;
-    samples_[i].transfer = from_seconds(transfer);
-    samples_[i].wait = from_seconds(longest - own[i] + slowest_transfer - transfer);
+    samples_[i].transfer = from_seconds(kTransfer);
+    samples_[i].wait = from_seconds(longest - own[i] + link_wait);
   }
   return samples_;
 }

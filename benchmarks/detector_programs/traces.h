@@ -32,7 +32,7 @@ enum class Fault {
   kReader,    // one member's input takes (factor - 1) times a step's time longer
   kMoreWork,  // one member has `factor` times the work, and tells it
   kMany,      // half of the members' compute does
-  kLink,      // one member's transfer does, and the others wait
+  kLink,      // one member's link does: all wait, since bytes that do not come are waited for
 };
 
 struct Case {

@@ -35,7 +35,7 @@ struct Straggler {
   Role role = Role::kWorker;
   std::int64_t index = 0, rank = -1;
   std::string pod, host;
-  std::string part;        // of a step: input, compute or update
+  std::string part;        // of a step: input, compute, update or transfer
   double factor = 1;       // its own time over the other members' median; kAllSlow: a step over the usual one
   Step since_step = 0;     // the first that counts
   std::int64_t steps = 0;  // that count since then
@@ -54,7 +54,7 @@ struct Straggler {
     visit(NamedField{.name = "rank", .always = true}, x.rank);
     visit(NamedField{"pod"}, x.pod);
     visit(NamedField{"host", "Where it runs."}, x.host);
-    visit(NamedField{"part", "Of a step: input, compute or update."}, x.part);
+    visit(NamedField{"part", "Of a step: input, compute, update or transfer."}, x.part);
     visit(NamedField{"factor", "Its own time of a step over the other members' median."}, x.factor);
     visit(NamedField{"sinceStep", "The first step that counts."}, x.since_step);
     visit(NamedField{"steps", "That count since then."}, x.steps);

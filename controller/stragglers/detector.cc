@@ -15,6 +15,7 @@ constexpr double kLeastWidth = 0.02;                // of noise, in logs: clocks
 constexpr double kUsualBlocks = 64, kForget = 512;  // of the usual step: at least, and how long it lasts
 constexpr double kClip = 2;  // no block counts for more standard deviations, or more than `factor` squared
 constexpr double kTiny = 1e-9;
+constexpr std::size_t kSums = 6;  // of a member: three measures, each with two
 
 double log_of(double seconds) {
   return std::log(std::max(seconds, kTiny));
@@ -84,15 +85,29 @@ const char* part_name(Part part) {
       return "compute";
     case Part::kUpdate:
       return "update";
+    case Part::kTransfer:
+      return "transfer";
   }
   return "";
 }
 
 void Detector::Sums::halve() {
   steps /= 2;
-  for (double* sum : {&blocks, &waits_less, &own_log, &rate_log, &input, &compute, &update, &own,
-                      &typical_input, &typical_compute, &typical_update, &typical, &typical_step})
+  for (double* sum : {&blocks, &waits_less, &own_log, &busy_log, &rate_log, &own, &busy, &typical_own,
+                      &typical_busy, &typical_step})
     *sum /= 2;
+  for (double& sum : excess) sum /= 2;
+}
+
+void Detector::Measure::add(double value, std::size_t members) {
+  early.push_back(value);
+  if (!noise.is_known()) return;
+  width = std::max(kLeastWidth, noise.width());
+  for (const double each : std::exchange(early, {})) series.add(each, width, threshold_of(kSums * members));
+}
+
+double Detector::Measure::mean_of_latest() const {
+  return std::accumulate(latest.begin(), latest.end(), 0.0) / kLatest;
 }
 
 Detector::Detector(Settings settings) : settings_(settings), step_(settings.factor) {}
@@ -140,10 +155,13 @@ std::vector<Standing> Detector::standings() const {
     const Member& member = members_[static_cast<std::size_t>(place)];
     std::array<double, kLatest> ratios = member.ratios;
     std::ranges::sort(ratios);
-    const double excess = (member.sums.own - member.sums.typical) / std::max(1.0, member.sums.blocks);
+    const double excess =
+        std::max(member.sums.own - member.sums.typical_own, member.sums.busy - member.sums.typical_busy) /
+        std::max(1.0, member.sums.blocks);
     all.push_back({.place = place,
                    .ratio = std::exp(median_of_sorted(ratios)),
-                   .evidence = std::max(member.own.evidence(), member.rate.evidence()),
+                   .evidence = std::max({member.own.series.evidence(), member.busy.series.evidence(),
+                                         member.rate.series.evidence()}),
                    .excess = from_seconds(std::max(0.0, excess)),
                    .found = member.found.has_value()});
   }
@@ -157,6 +175,7 @@ void Detector::judge(const Block& block) {
   const Typical typical{.input = median_of([](const Row& r) { return r.input; }),
                         .compute = median_of([](const Row& r) { return r.compute; }),
                         .update = median_of([](const Row& r) { return r.update; }),
+                        .transfer = median_of([](const Row& r) { return r.transfer; }),
                         .wait = median_of([](const Row& r) { return r.wait; }),
                         .step = median_of([](const Row& r) { return r.own() + r.wait + r.transfer; })};
   // The lower median: of two members the slow one says nothing of both.
@@ -168,63 +187,66 @@ void Detector::judge(const Block& block) {
     return log_of(work_is_told ? row.own() / row.work : row.own());
   };
   const auto rates = sorted_of(block, rate_of);
+  const auto busy_of = [](const Row& row) { return log_of(row.own() + row.transfer); };
+  const auto busy = sorted_of(block, busy_of);
   for (std::size_t rank = 0; rank < places_.size(); ++rank) {
     const Row& row = block.rows[rank];
     if (!tells(row)) continue;
-    const double own_log = log_of(row.own()) - median_without(own, log_of(row.own()));
-    const double rate_log = rate_of(row) - median_without(rates, rate_of(row));
-    judge_member(member(places_[rank]), block, row, own_log, rate_log, typical);
+    const Logs logs{.own = log_of(row.own()) - median_without(own, log_of(row.own())),
+                    .busy = busy_of(row) - median_without(busy, busy_of(row)),
+                    .rate = rate_of(row) - median_without(rates, rate_of(row))};
+    judge_member(member(places_[rank]), block, row, logs, typical);
   }
 }
 
-void Detector::judge_member(Member& member, const Block& block, const Row& row, double own_log,
-                            double rate_log, const Typical& typical) {
-  member.own_noise.add(own_log);
-  member.rate_noise.add(rate_log);
+void Detector::judge_member(Member& member, const Block& block, const Row& row, Logs logs,
+                            const Typical& typical) {
+  member.own.noise.add(logs.own);
+  member.busy.noise.add(logs.busy);
+  member.rate.noise.add(logs.rate);
+  member.ratios[member.count++ % kLatest] = logs.own;
+  const double busy = row.own() + row.transfer, others_own = std::exp(log_of(row.own()) - logs.own),
+               others_busy = std::exp(log_of(busy) - logs.busy);
   // An excess of less than half of what matters counts as none: so a finding ends, too, where steps become
   // short.
-  const double ratio = own_log, others = std::exp(log_of(row.own()) - ratio),
-               excess = 2 * (row.own() - others);
-  if (from_seconds(excess) < settings_.least_excess || excess < kLeastShare * typical.step) {
-    own_log = std::min(own_log, 0.0);
-    rate_log = std::min(rate_log, 0.0);
+  const auto is_nothing = [&](double excess) {
+    return 2 * from_seconds(excess) < settings_.least_excess || 2 * excess < kLeastShare * typical.step;
+  };
+  if (is_nothing(row.own() - others_own)) {
+    logs.own = std::min(logs.own, 0.0);
+    logs.rate = std::min(logs.rate, 0.0);
   }
-  member.early.emplace_back(own_log, rate_log);
-  if (member.own_noise.is_known()) {
-    const double threshold = threshold_of(places_.size());
-    member.own_width = std::max(kLeastWidth, member.own_noise.width());
-    member.rate_width = std::max(kLeastWidth, member.rate_noise.width());
-    for (const auto& [early_own, early_rate] : std::exchange(member.early, {})) {
-      member.own.add(early_own, member.own_width, threshold);
-      member.rate.add(early_rate, member.rate_width, threshold);
-    }
-  }
+  if (is_nothing(busy - others_busy)) logs.busy = std::min(logs.busy, 0.0);
+  member.own.add(logs.own, places_.size());
+  member.busy.add(logs.busy, places_.size());
+  member.rate.add(logs.rate, places_.size());
   Sums& sums = member.sums;
-  const bool rises = member.own.rises() || member.rate.rises() || !member.early.empty();
+  const bool rises = member.own.series.rises() || member.busy.series.rises() || member.rate.series.rises() ||
+                     !member.own.noise.is_known();
   if (!rises) sums = {};
   if (sums.blocks == 0) sums.since = block.begin;
   if (sums.blocks >= 2 * Sums::kMostBlocks) sums.halve();
   sums.blocks += 1;
   sums.steps += block.end - block.begin;
   if (row.wait <= typical.wait) sums.waits_less += 1;
-  const auto clipped = [most = 2 * std::log(settings_.factor)](double value, double width) {
-    const double bound = std::max(most, kClip * width);
-    return std::clamp(value, -bound, bound);
+  const auto clipped = [most = 2 * std::log(settings_.factor)](Measure& measure, double value) {
+    const double bound = std::max(most, kClip * measure.width);
+    const double counted = std::clamp(value, -bound, bound);
+    measure.latest[measure.count++ % kLatest] = counted;
+    return counted;
   };
-  const double counted = clipped(own_log, member.own_width);
-  member.latest[member.count % kLatest] = counted;
-  member.ratios[member.count++ % kLatest] = ratio;
-  sums.own_log += counted;
-  sums.rate_log += clipped(rate_log, member.rate_width);
-  sums.input += row.input;
-  sums.compute += row.compute;
-  sums.update += row.update;
+  sums.own_log += clipped(member.own, logs.own);
+  sums.busy_log += clipped(member.busy, logs.busy);
+  sums.rate_log += clipped(member.rate, logs.rate);
   sums.own += row.own();
-  sums.typical_input += typical.input;
-  sums.typical_compute += typical.compute;
-  sums.typical_update += typical.update;
-  sums.typical += others;
+  sums.busy += busy;
+  sums.typical_own += others_own;
+  sums.typical_busy += others_busy;
   sums.typical_step += typical.step;
+  sums.excess[static_cast<std::size_t>(Part::kInput)] += row.input - typical.input;
+  sums.excess[static_cast<std::size_t>(Part::kCompute)] += row.compute - typical.compute;
+  sums.excess[static_cast<std::size_t>(Part::kUpdate)] += row.update - typical.update;
+  sums.excess[static_cast<std::size_t>(Part::kTransfer)] += row.transfer - typical.transfer;
 }
 
 // The usual step follows slowly, so that a job that is another one from some step on is not slow for ever. It
@@ -237,55 +259,60 @@ void Detector::judge_all(const Block& block, const Typical& typical, double step
   if (usual_blocks_ <= kUsualBlocks) return;
   const double width = std::max(kLeastWidth, step_noise_.width());
   step_.add(above - kSure * width / std::sqrt(kUsualBlocks), width, threshold_of(1));
-  Sums& sums = step_sums_;
+  StepSums& sums = step_sums_;
   if (!step_.rises()) sums = {};
   if (sums.blocks == 0) sums.since = block.begin;
-  if (sums.blocks >= 2 * Sums::kMostBlocks) sums.halve();
   sums.blocks += 1;
   sums.steps += block.end - block.begin;
+  sums.step += std::exp(step);
+  sums.usual += std::exp(usual_step_);
   sums.input += typical.input;
   sums.compute += typical.compute;
   sums.update += typical.update;
-  sums.own += std::exp(step);
-  sums.typical += std::exp(usual_step_);
 }
 
-std::optional<FindingKind> Detector::judge(const Member& member) const {
+bool Detector::is_found(const Sums& sums, const Measure& measure, double sum, double excess) const {
+  return measure.series.slow() && sums.blocks >= kLeastBlocks &&
+         is_above(settings_.factor, sum, sums.blocks, measure.width) &&
+         measure.mean_of_latest() >= std::log(settings_.factor) / 2 &&
+         from_seconds(excess / sums.blocks) >= settings_.least_excess &&
+         excess >= kLeastShare * sums.typical_step && sums.waits_less >= kLeastWaiting * sums.blocks;
+}
+
+void Detector::judge(Member& member) const {
   const Sums& sums = member.sums;
-  if (!member.own.slow() && !member.rate.slow()) return std::nullopt;
+  const bool own = is_found(sums, member.own, sums.own_log, sums.own - sums.typical_own) ||
+                   is_found(sums, member.rate, sums.own_log, sums.own - sums.typical_own);
   const bool for_its_work =
-      member.rate.slow() && is_above(settings_.factor, sums.rate_log, sums.blocks, member.rate_width);
-  if (member.found) return for_its_work ? FindingKind::kSlow : member.found;
-  if (sums.blocks < kLeastBlocks) return std::nullopt;
-  if (!is_above(settings_.factor, sums.own_log, sums.blocks, member.own_width)) return std::nullopt;
-  const double latest = std::accumulate(member.latest.begin(), member.latest.end(), 0.0) / kLatest;
-  if (latest < std::log(settings_.factor) / 2) return std::nullopt;
-  const double excess = (sums.own - sums.typical) / sums.blocks;
-  const bool matters = from_seconds(excess) >= settings_.least_excess &&
-                       excess >= kLeastShare * sums.typical_step / sums.blocks &&
-                       sums.waits_less >= kLeastWaiting * sums.blocks;
-  if (!matters) return std::nullopt;
-  if (for_its_work) return FindingKind::kSlow;
-  if (is_below(settings_.factor, sums.rate_log, sums.blocks, member.rate_width))
-    return FindingKind::kMoreWork;
-  return std::nullopt;  // not known yet
+      member.rate.series.slow() && is_above(settings_.factor, sums.rate_log, sums.blocks, member.rate.width);
+  const bool more_work = is_below(settings_.factor, sums.rate_log, sums.blocks, member.rate.width);
+  const bool busy = is_found(sums, member.busy, sums.busy_log, sums.busy - sums.typical_busy);
+  if (!member.own.series.slow() && !member.rate.series.slow() && !member.busy.series.slow()) {
+    member.found.reset();
+  } else if (own && for_its_work) {
+    member.found = FindingKind::kSlow;
+    member.by_busy = false;
+  } else if (!member.found && own && more_work) {
+    member.found = FindingKind::kMoreWork;
+    member.by_busy = false;
+  } else if (!member.found && busy && !member.own.series.suspect()) {
+    member.found = FindingKind::kSlow;
+    member.by_busy = true;
+  }
 }
 
 Finding Detector::finding_of(int place, const Member& member) const {
   const Sums& sums = member.sums;
-  const double own = sums.own / sums.blocks, typical = sums.typical / sums.blocks;
-  Finding finding{.kind = *member.found,
-                  .place = place,
-                  .factor = own / typical,
-                  .since = sums.since,
-                  .steps = sums.steps,
-                  .own = from_seconds(own),
-                  .typical = from_seconds(typical)};
-  const double input = sums.input - sums.typical_input, compute = sums.compute - sums.typical_compute,
-               update = sums.update - sums.typical_update;
-  if (compute >= input && compute >= update) finding.part = Part::kCompute;
-  if (update > input && update > compute) finding.part = Part::kUpdate;
-  return finding;
+  const double own = (member.by_busy ? sums.busy : sums.own) / sums.blocks;
+  const double typical = (member.by_busy ? sums.typical_busy : sums.typical_own) / sums.blocks;
+  return {.kind = *member.found,
+          .place = place,
+          .part = static_cast<Part>(std::ranges::max_element(sums.excess) - sums.excess.begin()),
+          .factor = own / typical,
+          .since = sums.since,
+          .steps = sums.steps,
+          .own = from_seconds(own),
+          .typical = from_seconds(typical)};
 }
 
 std::vector<Finding> Detector::find() {
@@ -294,9 +321,10 @@ std::vector<Finding> Detector::find() {
   double longest = 0, second = 0;  // own times of a step
   for (const int place : places_) {
     Member& member = members_[static_cast<std::size_t>(place)];
-    member.found = judge(member);
-    if (member.own.suspect()) ++suspects;
-    const double own = member.sums.own / std::max(1.0, member.sums.blocks);
+    judge(member);
+    if (member.own.series.suspect() || member.busy.series.suspect()) ++suspects;
+    const double own =
+        (member.by_busy ? member.sums.busy : member.sums.own) / std::max(1.0, member.sums.blocks);
     second = std::max(second, std::min(own, longest));
     longest = std::max(longest, own);
     if (member.found) found.push_back(finding_of(place, member));
@@ -325,10 +353,10 @@ std::vector<Finding> Detector::find() {
     return {all};
   }
   if (slow > 0) return found;  // a member is nearer to the cause
-  const Sums& sums = step_sums_;
-  all.factor = sums.own / sums.typical;
-  all.own = from_seconds(sums.own / sums.blocks);
-  all.typical = from_seconds(sums.typical / sums.blocks);
+  const StepSums& sums = step_sums_;
+  all.factor = sums.step / sums.usual;
+  all.own = from_seconds(sums.step / sums.blocks);
+  all.typical = from_seconds(sums.usual / sums.blocks);
   all.lost = all.own - all.typical;
   const bool computes = sums.compute >= sums.input && sums.compute >= sums.update;
   all.part = computes ? Part::kCompute : sums.update > sums.input ? Part::kUpdate : Part::kInput;

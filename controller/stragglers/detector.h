@@ -5,8 +5,10 @@
 //
 // In synchronous training every step takes as long as its slowest member, so whole steps tell nothing, and
 // the time in the exchange is the longest for those that wait. Each member's own time (input, compute,
-// update) is compared with the others' median, block by block (blocks.h), by a sequential test (series.h).
-// A member is found where all of this holds, and stays so until the test is back where it began:
+// update) is compared with the others' median, block by block (blocks.h), by a sequential test (series.h);
+// and so is its busy time, with the transfer: a member that lacks a processor may move bytes slowly before
+// all else. (NCCL's transfer has the wait for the others in it: busy times are alike there, and own times
+// count.) A member is found where all of this holds, and stays so until the test is back where it began:
 // - the test says that its own time is `factor` times the others', and not by chance;
 // - over the blocks since it began, kLeastBlocks at least, its ratio is more than half of the way to
 //   `factor`, kSure standard errors included, and so it is, without them, in the latest kLatest blocks;
@@ -40,7 +42,7 @@ struct Settings {
 };
 
 enum class FindingKind : std::uint8_t { kSlow, kMoreWork, kAllSlow };
-enum class Part : std::uint8_t { kInput, kCompute, kUpdate };
+enum class Part : std::uint8_t { kInput, kCompute, kUpdate, kTransfer };
 const char* kind_name(FindingKind kind);
 const char* part_name(Part part);
 
@@ -48,9 +50,10 @@ struct Finding {
   FindingKind kind = FindingKind::kSlow;
   int place = -1;            // the member's; kAllSlow: -1
   Part part = Part::kInput;  // where most of the excess is
-  double factor = 1;         // its own time over the others' median; kAllSlow: a step's over an earlier one's
-  Step since = 0;            // the first step that counts
-  std::int64_t steps = 0;    // that count, from there on
+  double factor =
+      1;  // its own time, or its busy one, over the others' median; kAllSlow: a step's over an earlier one's
+  Step since = 0;             // the first step that counts
+  std::int64_t steps = 0;     // that count, from there on
   Duration own{}, typical{};  // of a step: its own time, and the others' median
   Duration lost{};            // a step would be so much shorter without it; kAllSlow: than before
   int members = 1;            // that are slow; kAllSlow: 0 where it is not known which
@@ -86,36 +89,49 @@ class Detector {
   const std::vector<Finding>& findings() const { return findings_; }
 
  private:
+  // One of a member's times beside the others'.
+  struct Measure {
+    explicit Measure(double factor) : series(factor) {}
+    Noise noise;
+    double width = 0;
+    Series series;
+    std::vector<double> early;             // values before the noise is known
+    std::array<double, kLatest> latest{};  // values, clipped
+    std::size_t count = 0;                 // that were put there
+    void add(double value, std::size_t members);
+    double mean_of_latest() const;
+  };
   // Sums over the blocks since a series began to rise; of the last kMostBlocks to twice as many.
   struct Sums {
     static constexpr int kMostBlocks = 512;
     Step since = 0;
     std::int64_t steps = 0;
     double blocks = 0, waits_less = 0;
-    double own_log = 0, rate_log = 0;  // clipped
-    double input = 0, compute = 0, update = 0, own = 0;
-    double typical_input = 0, typical_compute = 0, typical_update = 0, typical = 0, typical_step = 0;
+    double own_log = 0, busy_log = 0, rate_log = 0;  // clipped
+    double own = 0, busy = 0, typical_own = 0, typical_busy = 0, typical_step = 0;
+    std::array<double, 4> excess{};  // by part
     void halve();
   };
   struct Member {
-    explicit Member(double factor) : own(factor), rate(factor) {}
-    Noise own_noise, rate_noise;
-    double own_width = 0, rate_width = 0;
+    explicit Member(double factor) : own(factor), busy(factor), rate(factor) {}
+    Measure own, busy, rate;           // rate: own time for each sample or token
     std::optional<FindingKind> found;  // since then it stays that, or becomes kSlow
-    Series own, rate;                  // rate: time for each sample or token
+    bool by_busy = false;              // its busy time found it, and its own did not
     Sums sums;
-    std::array<double, kLatest> latest{}, ratios{};  // logs of own: clipped, and as they are
-    std::size_t count = 0;                           // that were put there
-    std::vector<std::pair<double, double>> early;    // before the noise is known: own, rate
+    std::array<double, kLatest> ratios{};  // logs of own times, as they are
+    std::size_t count = 0;                 // that were put there
   };
   struct Typical {
-    double input = 0, compute = 0, update = 0, wait = 0, step = 0;
+    double input = 0, compute = 0, update = 0, transfer = 0, wait = 0, step = 0;
+  };
+  struct Logs {
+    double own = 0, busy = 0, rate = 0;
   };
   void judge(const Block& block);
-  void judge_member(Member& member, const Block& block, const Row& row, double own_log, double rate_log,
-                    const Typical& typical);
+  void judge_member(Member& member, const Block& block, const Row& row, Logs logs, const Typical& typical);
   void judge_all(const Block& block, const Typical& typical, double step);
-  std::optional<FindingKind> judge(const Member& member) const;
+  bool is_found(const Sums& sums, const Measure& measure, double sum, double excess) const;
+  void judge(Member& member) const;
   Finding finding_of(int place, const Member& member) const;
   std::vector<Finding> find();
   Member& member(int place);
@@ -128,7 +144,11 @@ class Detector {
   Noise step_noise_;
   Series step_;
   double usual_step_ = 0, usual_blocks_ = 0;  // in logs, and how many it is made of
-  Sums step_sums_;
+  struct StepSums {
+    Step since = 0;
+    std::int64_t steps = 0;
+    double blocks = 0, step = 0, usual = 0, input = 0, compute = 0, update = 0;
+  } step_sums_;
   std::vector<Finding> findings_;
   int judged_ = 0;  // blocks, kLeastBlocks at most
 };

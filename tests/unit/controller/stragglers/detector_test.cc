@@ -18,7 +18,12 @@ constexpr std::uint64_t kSeed = 20;
 class Job {
  public:
   explicit Job(int members, double sigma = 0.05, std::uint64_t seed = kSeed)
-      : input_(members, 0.01), compute_(members, 0.25), work_(members, 0), sigma_(sigma), rng_(seed, 0) {
+      : input_(members, 0.01),
+        compute_(members, 0.25),
+        transfer_(members, 0.02),
+        work_(members, 0),
+        sigma_(sigma),
+        rng_(seed, 0) {
     std::vector<int> places(static_cast<std::size_t>(members));
     std::iota(places.begin(), places.end(), 0);
     detector_.begin_view(places);
@@ -26,6 +31,8 @@ class Job {
 
   void slow_down(int member, double factor) { compute_.at(member) *= factor; }
   void slow_input(int member, double seconds) { input_.at(member) = seconds; }
+  void slow_transfer(int member, double seconds) { transfer_.at(member) = seconds; }
+  void wait_in_transfer() { waits_in_transfer_ = true; }  // as NCCL's collectives do
   void tell_work(int member, double work) { work_.at(member) = work; }
 
   // How many it took until something was found, or is found no more; -1: `most` did not do.
@@ -53,17 +60,20 @@ class Job {
       };
       samples.push_back(
           {.step = step_, .input = noisy(input_[i]), .compute = noisy(compute_[i]), .work = work_[i]});
-      longest = std::max(longest, samples.back().input + samples.back().compute);
+      samples.back().transfer = noisy(transfer_[i]);
+      longest = std::max(longest, samples.back().input + samples.back().compute + samples.back().transfer);
     }
     for (std::size_t i = 0; i < samples.size(); ++i) {
-      samples[i].wait = longest - samples[i].input - samples[i].compute;
+      const Duration wait = longest - samples[i].input - samples[i].compute - samples[i].transfer;
+      (waits_in_transfer_ ? samples[i].transfer : samples[i].wait) += wait;
       detector_.add(static_cast<int>(i), samples[i]);
     }
     detector_.advance();
   }
 
   Detector detector_{Settings{}};
-  std::vector<double> input_, compute_, work_;
+  std::vector<double> input_, compute_, transfer_, work_;
+  bool waits_in_transfer_ = false;
   double sigma_;
   Rng rng_;
   Step step_ = 0;
@@ -103,6 +113,30 @@ TEST(Detector, ReaderIsToldFromCompute) {
   ASSERT_GE(job.run_until(60, true), 1);
   EXPECT_EQ(job.found().front().place, 3);
   EXPECT_EQ(job.found().front().part, Part::kInput);
+}
+
+TEST(Detector, MemberThatMovesBytesSlowlyIsFound) {
+  Job job(4);
+  job.run(50);
+  job.slow_transfer(2, 0.15);
+  ASSERT_GE(job.run_until(60, true), 1);
+  EXPECT_EQ(job.found().front().kind, FindingKind::kSlow);
+  EXPECT_EQ(job.found().front().place, 2);
+  EXPECT_EQ(job.found().front().part, Part::kTransfer);
+  job.slow_transfer(2, 0.02);
+  EXPECT_GE(job.run_until(64, false), 4);
+}
+
+TEST(Detector, MembersWhoseTransferHasTheWaitInItAreNotBlamed) {
+  Job job(4);
+  job.wait_in_transfer();
+  job.run(50);
+  job.slow_down(2, 1.3);
+  ASSERT_GE(job.run_until(60, true), 1);
+  job.run(100);
+  ASSERT_EQ(job.found().size(), 1U);
+  EXPECT_EQ(job.found().front().place, 2);
+  EXPECT_EQ(job.found().front().part, Part::kCompute);
 }
 
 TEST(Detector, LostTimeIsWhatTheNextSlowestLeaves) {
