@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cmath>
 #include <cstdio>
+#include <utility>
 
 #include "base/file.h"
 #include "base/regular_file.h"
@@ -95,10 +96,11 @@ void MetricsFile::steps(std::span<const coordinator::StepRecord> records) {
 void MetricsFile::view(const coordinator::ViewRecord& view) {
   std::string names;
   for (const std::string& member : view.members) names += str_cat(names.empty() ? "\"" : ",\"", member, "\"");
-  write(str_cat(R"({"type":"view","generation":)", view.generation.value, R"(,"members":[)", names, "]}\n"));
+  view_ = str_cat(R"({"type":"view","generation":)", view.generation.value, R"(,"members":[)", names, "]}\n");
 }
 
 void MetricsFile::member_steps(const coordinator::MemberSteps& m) {
+  if (!m.steps.empty()) write(std::exchange(view_, {}));
   const std::string member = str_cat(role_name(m.role), "-", m.index);
   thinned(std::min(m.steps.size(), m.times.size()), kMaxMemberStepsPerBatch, [&](std::size_t i) {
     const auto& t = m.times[i];

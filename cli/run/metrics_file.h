@@ -29,7 +29,7 @@ class MetricsFile {
   MetricsFile& operator=(const MetricsFile&) = delete;
 
   void steps(std::span<const coordinator::StepRecord> records);
-  void view(const coordinator::ViewRecord& view);
+  void view(const coordinator::ViewRecord& view);  // written ahead of the first step of its members
   void member_steps(const coordinator::MemberSteps& steps);
   void evaluation(const coordinator::EvaluationRecord& record);
   void flush();
@@ -46,6 +46,7 @@ class MetricsFile {
   const UniqueFd file_;
   const double seconds_before_;
   std::string lines_;  // not written yet
+  std::string view_;   // the newest view's line, until a member tells of a step
   absl::Status status_;
 };
 

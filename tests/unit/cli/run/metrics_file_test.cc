@@ -48,6 +48,20 @@ TEST_F(MetricsFileTest, TimesGoOnFromThoseOfEarlierSessions) {
   EXPECT_NE(text().find(R"("accuracy":0.25,"timeSeconds":12})"), std::string::npos) << text();
 }
 
+TEST_F(MetricsFileTest, ViewIsWrittenAheadOfItsFirstStep) {
+  auto file = MetricsFile::open(path_);
+  ASSERT_TRUE(file.ok()) << file.status();
+  (*file)->view({{1}, {"worker-0"}});
+  (*file)->view({{2}, {"worker-0", "worker-1"}});
+  (*file)->flush();
+  EXPECT_EQ(text(), "") << "no member has trained";
+  for (int time = 0; time < 2; ++time) (*file)->member_steps({Role::kWorker, 0, 0, {1}, {{}}});
+  (*file)->flush();
+  const std::string view = R"({"type":"view","generation":2,"members":["worker-0","worker-1"]})";
+  EXPECT_EQ(text().find(view), 0U) << text();
+  EXPECT_EQ(text().rfind(view), 0U) << "once";
+}
+
 TEST_F(MetricsFileTest, WhatAKilledOwnerLeftOfALineIsCutOff) {
   append(1);
   for (const std::size_t length : {1u, 100u, 4096u, 10000u}) {
