@@ -264,7 +264,8 @@ TEST_F(LocalClusterTest, NoDescriptorOrZombieIsLeftAfterManyPods) {
     ASSERT_TRUE(i % 20 != 19 || wait_for_end());
   }
   ASSERT_TRUE(wait_for_end());
-  EXPECT_TRUE(eventually([&] { return open_descriptors() == before; }))
+  // The first pod's last one may have been closed after `before`.
+  EXPECT_TRUE(eventually([&] { return open_descriptors() <= before; }))
       << open_descriptors() << " instead of " << before;
   EXPECT_EQ(::waitpid(-1, nullptr, WNOHANG), -1) << "no child, dead or alive";
   EXPECT_TRUE(nothing_is_left());
