@@ -14,9 +14,9 @@
 //   `factor`, kSure standard errors included, and so it is, without them, in the latest kLatest blocks;
 // - a step takes `least_excess` and kLeastShare of itself longer for it;
 // - it waits for less than the median member does, in kLeastWaiting of the blocks.
-// Where members tell their samples or tokens, a member whose time for each of them is as the others' has more
-// work, and is not slow. Where a third of the members are found, two at least, it is nobody's fault: all are
-// slow. So it is where a step of the median member takes longer than before.
+// Members may tell their samples or tokens: then a member whose time for each of them is as the others' has
+// more work, and is not slow. Where a third of the members are found, two at least, it is nobody's fault: all
+// are slow. So it is where a step of the median member takes longer than before.
 
 #include <array>
 #include <cstddef>
