@@ -222,11 +222,20 @@ std::vector<std::string> fault_lines(const JobView& job) {
 }
 
 std::vector<std::string> straggler_lines(const JobView& job, WallTime now) {
-  if (job.status.stragglers.empty()) return {};
-  std::vector<std::string> lines = {"Stragglers:"};
+  std::vector<std::string> lines;
+  if (!job.status.stragglers.empty()) lines.push_back("Stragglers:");
   for (const api::Straggler& each : job.status.stragglers) {
     const std::string since = each.since ? str_cat(", found ", age_text(*each.since, now), " ago") : "";
     lines.push_back(str_cat("  ", sanitize(each.message), since));
+    if (!each.why.empty()) lines.push_back(str_cat("    ", api::name(each.action), ": ", sanitize(each.why)));
+  }
+  if (!job.status.straggler_replacements.empty()) lines.push_back("Replaced stragglers:");
+  for (const api::StragglerReplacement& each : job.status.straggler_replacements) {
+    const std::string what = each.message.empty()
+                                 ? str_cat("pod ", each.successor, " is to take over from pod ", each.pod)
+                                 : each.message;
+    lines.push_back(
+        str_cat("  ", age_text(each.at, now), " ago: ", api::name(each.outcome), ": ", sanitize(what)));
   }
   return lines;
 }

@@ -89,11 +89,20 @@ bool is_later(const api::MemberStatus& known, const SlimPod& pod) {
   return attempt && *attempt > pod.attempt;
 }
 
+// It is to take over from the pod in its place, which trains.
+bool is_successor(const JobView& job, const SlimPod& pod) {
+  return std::ranges::any_of(job.status.straggler_replacements, [&](const api::StragglerReplacement& each) {
+    return each.outcome == api::ReplacementOutcome::kUnderWay && each.successor == pod.name();
+  });
+}
+
 // By role and index: those that have a pod, and those of which only the status still tells.
 std::vector<api::MemberStatus> members_of(const JobView& job, const std::vector<SlimPod>& pods) {
   std::map<std::pair<Role, int>, api::MemberStatus> places;
   std::map<std::pair<Role, int>, SlimPod> present;
-  for (SlimPod& pod : present_pods(pods)) {
+  std::vector<SlimPod> in_place = pods;
+  std::erase_if(in_place, [&](const SlimPod& pod) { return is_successor(job, pod); });
+  for (SlimPod& pod : present_pods(in_place)) {
     places[{pod.role, pod.index}] = member_of(job, pod);
     present[{pod.role, pod.index}] = std::move(pod);
   }

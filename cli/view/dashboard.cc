@@ -158,8 +158,11 @@ std::vector<std::string> render_dashboard(const RunState& state, const Terminal&
   auto speeds = fit_lines(rates(state), width, low ? 1 : 2);
   if (speeds.empty()) speeds.emplace_back();
   add(std::move(speeds));
-  for (const api::Straggler& each : state.status.stragglers)
-    lines.push_back(styled(terminal, Style::kYellow, fit(terminal, sanitize_line(each.message), width)));
+  for (const api::Straggler& each : state.status.stragglers) {
+    const bool acts = each.action != api::StragglerAction::kReport && !each.why.empty();
+    const std::string text = acts ? str_cat(each.message, "; ", each.why) : each.message;
+    lines.push_back(styled(terminal, Style::kYellow, fit(terminal, sanitize_line(text), width)));
+  }
   const int height = height_of(terminal);
   const auto room = [&] { return height - static_cast<int>(lines.size()); };
   if (!state.members.empty() && room() >= kOtherLines) {

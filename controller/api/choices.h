@@ -27,6 +27,8 @@ template <> inline constexpr Choice kChoices<RestartPolicy>[] =
     {{"Never"}, {"Always"}, {"OnFailure"}, {"ExitCode"}};
 template <> inline constexpr Choice kChoices<RestartScope>[] = {{"Replica"}, {"Role"}, {"Job"}};
 template <> inline constexpr Choice kChoices<CleanPodPolicy>[] = {{"Running"}, {"All"}, {"None"}};
+template <> inline constexpr Choice kChoices<StragglerPolicyAction>[] =
+    {{"Report"}, {"Replace"}, {"Ignore"}, {"Rebalance", true}};
 template <> inline constexpr Choice kChoices<ModelType>[] =
     {{"mlp"}, {"cnn"}, {"gpt"}, {"custom"}, {"wide-and-deep"}};
 template <> inline constexpr Choice kChoices<RowOptimizerType>[] = {{"SGD"}, {"Adagrad"}, {"Adam"}, {"FTRL"}};

@@ -2,9 +2,9 @@
 
 // Which edits of a job are accepted. Pure. crds/trainingjobs.yaml holds the same rules for the API server.
 //
-// May change at any time: runPolicy but for managedBy and schedulingPolicy.queue; worker's replicas, between
-// the old job's minReplicas and maxReplicas. The pods' templates, and the queue, may change while the job is
-// suspended, or in the edit that suspends or resumes it. All else stays as it was created.
+// May change at any time: stragglers; runPolicy but for managedBy and schedulingPolicy.queue; worker's
+// replicas, between the old job's minReplicas and maxReplicas. The pods' templates, and the queue, may change
+// while the job is suspended, or in the edit that suspends or resumes it. All else stays as it was created.
 
 #include <cstdint>
 #include <string>

@@ -325,7 +325,27 @@ void visit(FieldVisitor& v, Spec& s) {
     v.integer({.name = "keep", .meaning = "How many checkpoints are kept, the newest ones"},
               {.min = 1, .max = 1000}, c.keep);
   });
-  v.reserved("stragglers", "leave it out");
+  v.object({.name = "stragglers", .meaning = "What is done about a member that holds the others back"}, [&] {
+    StragglerPolicy& p = s.stragglers;
+    v.choice(
+        {.name = "action",
+         .meaning = "Report: it is told of; Replace: another pod takes its place, too; Ignore: nobody looks"},
+        p.action);
+    v.number({.name = "factor",
+              .meaning = "A member is replaced that is so many times as slow as the others, or more"},
+             {.min = 1.05, .max = 100}, p.factor);
+    v.number(
+        {.name = "lostSeconds",
+         .meaning = "It is replaced once the job has lost so much time to it, and would lose as much again"},
+        {.min = 0, .max = 1e6}, p.lost_seconds);
+    v.integer({.name = "maxReplacements", .meaning = "Of members that are slow, within windowSeconds"},
+              {.min = 1, .max = kMostStragglerReplacements}, p.max_replacements);
+    v.integer(
+        {.name = "windowSeconds",
+         .meaning =
+             "The budget's window; and so long the job's next pods keep away from a slow member's node"},
+        {.min = 1, .max = 1LL << 31}, p.window_seconds);
+  });
   v.object({.name = "runPolicy", .meaning = "Limits of the whole run"}, [&] { visit(v, s.run_policy); });
 }
 

@@ -47,6 +47,30 @@ void check_standby(const TrainingJob& job, Findings& f) {
   }
 }
 
+// Without a successor a slow member is told of, and stays.
+void check_stragglers(const TrainingJob& job, Findings& f) {
+  const std::string path = "spec.stragglers.action";
+  if (job.spec.stragglers.action != StragglerPolicyAction::kReplace || !f.clean(path) ||
+      !f.clean(kStrategyType) || !f.clean(kReplicas))
+    return;
+  const auto is_replaced = [&](Role role) {
+    const auto& replica = replica_spec(job, role);
+    return replica && replica->restart_policy != RestartPolicy::kNever &&
+           restart_scope(job, role) == RestartScope::kReplica;
+  };
+  const bool ring = job.spec.training && job.spec.strategy.type == StrategyType::kAllReduce;
+  if (ring && (is_replaced(Role::kChief) || is_replaced(Role::kWorker))) return;
+  Diagnostic& warning =
+      f.add(path,
+            "no member of this job is replaced while the others go on, so that slow ones are "
+            "only told of");
+  warning.severity = Severity::kWarning;
+  warning.found = name(job.spec.stragglers.action);
+  warning.allowed =
+      "Report or Ignore; or an all-reduce of the built-in trainer with a restartPolicy other than Never "
+      "and restartScope: Replica";
+}
+
 // Members train when all of them are there: another number would not be acted on.
 void check_scheduling(const TrainingJob& job, Findings& f) {
   const std::optional<std::int64_t>& min = job.spec.run_policy.scheduling_policy.min_available;
@@ -99,6 +123,7 @@ void check_policies(const TrainingJob& job, Findings& findings) {
   check_scheduling(job, findings);
   check_scopes(job, findings);
   check_standby(job, findings);
+  check_stragglers(job, findings);
 }
 
 }  // namespace paceline::api

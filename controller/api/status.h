@@ -111,6 +111,7 @@ struct Replacement {
   // knows whether it is, since when the restart counts as Silent.
   std::string silent_pod;
   std::optional<WallTime> silent_since;
+  std::int64_t successors = 0;  // numbers behind `count` that were given to successors of a slow member
   bool operator==(const Replacement&) const = default;
   static void fields(auto&& visit, auto& x) {
     visit(NamedField{"role"}, x.role);
@@ -122,6 +123,7 @@ struct Replacement {
     visit(NamedField{"recent"}, x.recent);
     visit(NamedField{"silentPod", "Of the member that fell silent; its node may be dead."}, x.silent_pod);
     visit(NamedField{"silentSince", "The cause of its restart may yet change."}, x.silent_since);
+    visit(NamedField{"successors", "Numbers of pods that were to take over, and have not."}, x.successors);
   }
 };
 
@@ -251,9 +253,10 @@ struct Status {
   ViewStatus view;
   Progress progress;
   std::vector<MemberStatus> members;
-  std::vector<Straggler> stragglers;   // found now
-  std::optional<Fault> fault;          // of the newest restart, or of the failure
-  std::string last_checkpoint, model;  // paths; empty: none
+  std::vector<Straggler> stragglers;                         // found now
+  std::vector<StragglerReplacement> straggler_replacements;  // the earliest first
+  std::optional<Fault> fault;                                // of the newest restart, or of the failure
+  std::string last_checkpoint, model;                        // paths; empty: none
   std::optional<WallTime> start_time, completion_time;
   bool operator==(const Status&) const = default;
   static void fields(auto&& visit, auto& x) {
@@ -270,6 +273,9 @@ struct Status {
     visit(NamedField{"progress", "From the members' heartbeats."}, x.progress);
     visit(NamedField{"members", "Who takes part, as each said it last."}, x.members);
     visit(NamedField{"stragglers", "Members that hold the others back now."}, x.stragglers);
+    visit(
+        NamedField{"stragglerReplacements", "Slow members that were replaced, or were to be: the newest 16."},
+        x.straggler_replacements);
     visit(NamedField{"fault", "The member at fault, of the failure or the newest restart."}, x.fault);
     visit(NamedField{"lastCheckpoint", "The newest checkpoint."}, x.last_checkpoint);
     visit(NamedField{"model", "The folder of the final model."}, x.model);

@@ -8,6 +8,10 @@ constexpr const char* kStragglerKindNames[] = {"Slow", "MoreWork", "AllSlow"};
 constexpr const char* kStragglerCauseNames[] = {"Unknown",     "CpuQuota", "CpuContention", "MemoryPressure",
                                                 "GpuSlowdown", "Storage",  "Input"};
 
+constexpr const char* kStragglerActionNames[] = {"Report", "Wait", "Replace"};
+constexpr const char* kReplacementOutcomeNames[] = {"UnderWay",  "Replaced",    "AsSlow",
+                                                    "Recovered", "NoSuccessor", "OverBefore"};
+
 }  // namespace
 
 const char* name(StragglerKind value) {
@@ -15,6 +19,13 @@ const char* name(StragglerKind value) {
 }
 const char* name(StragglerCause value) {
   return kStragglerCauseNames[static_cast<std::size_t>(value)];
+}
+
+const char* name(StragglerAction value) {
+  return kStragglerActionNames[static_cast<std::size_t>(value)];
+}
+const char* name(ReplacementOutcome value) {
+  return kReplacementOutcomeNames[static_cast<std::size_t>(value)];
 }
 
 }  // namespace paceline::api

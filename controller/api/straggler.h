@@ -29,6 +29,13 @@ enum class StragglerCause : std::uint8_t {
   kInput,           // its data comes late, for whatever reason
 };
 
+// The job's answer to it; `why` says the rest.
+enum class StragglerAction : std::uint8_t {
+  kReport,   // nothing
+  kWait,     // it is replaced once that is worth it
+  kReplace,  // a successor takes over
+};
+
 struct Straggler {
   StragglerKind kind = StragglerKind::kSlow;
   // Role, index, rank, pod and host say nothing where the kind is kAllSlow.
@@ -46,6 +53,8 @@ struct Straggler {
   std::string evidence;           // for the cause, in words; empty: there is none
   std::optional<WallTime> since;  // when it was found
   std::string message;            // all this in a sentence
+  StragglerAction action = StragglerAction::kReport;
+  std::string why;  // of the action
   bool operator==(const Straggler&) const = default;
   static void fields(auto&& visit, auto& x) {
     visit(NamedField{"kind", "Slow, MoreWork or AllSlow."}, x.kind);
@@ -68,10 +77,55 @@ struct Straggler {
     visit(NamedField{"evidence", "For the cause."}, x.evidence);
     visit(NamedField{"since", "When it was found."}, x.since);
     visit(NamedField{"message", "The same in a sentence."}, x.message);
+    visit(NamedField{.name = "action", .about = "Report, Wait or Replace.", .always = true}, x.action);
+    visit(NamedField{"why", "Of the action."}, x.why);
+  }
+};
+
+inline constexpr std::size_t kMostStragglerReplacements = 16;  // that a status keeps: the newest
+
+enum class ReplacementOutcome : std::uint8_t {
+  kUnderWay,
+  kReplaced,     // another member has its rank
+  kAsSlow,       // likewise, and its successor is slow, too: its node need not be avoided
+  kRecovered,    // it holds the others back no more, and stays
+  kNoSuccessor,  // none came, or none stayed
+  kOverBefore,   // it was lost, or the job ended, was resized or suspended
+};
+
+// A member that was replaced because it was slow, or was to be.
+struct StragglerReplacement {
+  WallTime at{};  // decided
+  Role role = Role::kWorker;
+  std::int64_t index = 0;
+  std::string pod, host, successor;  // its pod, where that ran, and the pod after it
+  double factor = 1;
+  StragglerCause cause = StragglerCause::kUnknown;
+  ReplacementOutcome outcome = ReplacementOutcome::kUnderWay;
+  std::optional<WallTime> ended;  // when it had this outcome
+  std::string message;            // the outcome in a sentence
+  bool operator==(const StragglerReplacement&) const = default;
+  static void fields(auto&& visit, auto& x) {
+    visit(NamedField{.name = "at", .about = "When it was decided.", .always = true}, x.at);
+    visit(NamedField{"role"}, x.role);
+    visit(NamedField{.name = "index", .always = true}, x.index);
+    visit(NamedField{"pod", "Of the slow member."}, x.pod);
+    visit(NamedField{"host", "Where it ran."}, x.host);
+    visit(NamedField{"successor", "The pod after it."}, x.successor);
+    visit(NamedField{"factor", "How slow it was."}, x.factor);
+    visit(NamedField{"cause", "Why it was slow."}, x.cause);
+    visit(NamedField{.name = "outcome",
+                     .about = "UnderWay, Replaced, AsSlow, Recovered, NoSuccessor or OverBefore.",
+                     .always = true},
+          x.outcome);
+    visit(NamedField{"ended", "When it had this outcome."}, x.ended);
+    visit(NamedField{"message", "The outcome in a sentence."}, x.message);
   }
 };
 
 const char* name(StragglerKind value);
 const char* name(StragglerCause value);
+const char* name(StragglerAction value);
+const char* name(ReplacementOutcome value);
 
 }  // namespace paceline::api

@@ -286,11 +286,23 @@ struct RunPolicy {
   SchedulingPolicy scheduling_policy;
 };
 
+// The job's answer to a member that holds the others back (docs/stragglers.md).
+enum class StragglerPolicyAction : std::uint8_t { kReport, kReplace, kIgnore };
+
+struct StragglerPolicy {
+  StragglerPolicyAction action = StragglerPolicyAction::kReport;
+  double factor = 1.2;
+  double lost_seconds = 30;
+  std::int64_t max_replacements = 3;
+  std::int64_t window_seconds = 3600;
+};
+
 struct Spec {
   Strategy strategy;
   ReplicaSpecs replica_specs;
   std::optional<Training> training;  // absent: the template's own program runs
   Checkpoint checkpoint;
+  StragglerPolicy stragglers;
   RunPolicy run_policy;
 };
 

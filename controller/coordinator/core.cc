@@ -69,8 +69,9 @@ CoordinatorCore::Impl::Impl(CoreConfig config, TimePoint now)
       places_(config_),
       progress_(now),
       watch_(config_, places_),
-      stragglers_(ring_ || config_.training.parameter_server().synchronization() ==
-                               v1::ParameterServerSpec::SYNCHRONOUS),
+      stragglers_(config_.finds_stragglers &&
+                  (ring_ || config_.training.parameter_server().synchronization() ==
+                                v1::ParameterServerSpec::SYNCHRONOUS)),
       last_now_(now),
       form_since_(now),
       state_since_(now) {
@@ -84,6 +85,7 @@ CoordinatorCore::Impl::Impl(CoreConfig config, TimePoint now)
     slot->lost = slot->drained = true;
     lost_.push_back({each.fault, now});
   }
+  if (config_.handover && ring_) places_.add_successor(*config_.handover);
   for (const FinishedMember& each : config_.finished) {
     Slot* slot = places_.slot_of(static_cast<int>(each.role), each.index);
     if (slot != nullptr && slot->trains() && number(*slot) != 0 && !slot->lost) note_finished(*slot);
@@ -114,7 +116,8 @@ void CoordinatorCore::Impl::on(const Attached& in) {
     return put_off(
         in, str_cat("it is of attempt ", in.hello.attempt(), ", and this is attempt ", config_.attempt));
   if (!error.empty()) return refuse(in.stream, error);
-  Slot& slot = *places_.slot_of(in.hello.role(), in.hello.index());
+  Slot& slot =
+      *places_.slot_for(in.hello.role(), in.hello.index(), static_cast<std::int64_t>(in.hello.incarnation()));
   if (slot.observes()) return attach_observer(slot, in);
   if (is_final(state_) || stopping_) {
     return refuse(in.stream, str_cat("the job has ended: ", reason_), state_ == JobState::kFinished);
@@ -137,6 +140,7 @@ void CoordinatorCore::Impl::on(const Attached& in) {
                                      slot.hello->member_id()));
   }
   bind(slot, in);
+  if (slot.successor && in.hello.held_generation() > 0) take_over();  // an earlier coordinator has seen to it
 }
 
 // It comes again: of a later attempt until the controller has seen that in the job's status.
@@ -339,6 +343,11 @@ void CoordinatorCore::Impl::check_weights(const Slot& slot, const v1::Heartbeat&
 
 void CoordinatorCore::Impl::on_leaving(Slot& slot, const v1::Leaving& leaving) {
   const std::string why = cut(leaving.reason());
+  if (slot.successor) {
+    effects_.close.push_back(slot.stream);
+    slot.stream = {};
+    return drop_successor(str_cat("it leaves: ", why));
+  }
   slot.step = std::max(slot.step, sane_step(leaving.step()));
   const bool earlier =
       slot.trains() && slot.rank < 0 && gathers_earlier_view() && slot.hello->held_generation() > 0;
@@ -427,6 +436,7 @@ void CoordinatorCore::Impl::on(const StreamEnded& in) {
   Slot* slot = places_.slot_of(in.stream);
   if (slot == nullptr) return;
   slot->stream = {};
+  if (slot->successor) return drop_successor("its stream ended");
   log(str_cat(slot->name(), "'s stream ended without a goodbye", in.reason.empty() ? "" : ": ",
               cut(in.reason)));
   if (!judges() || slot->observes()) return;
@@ -437,8 +447,9 @@ void CoordinatorCore::Impl::on(const StreamEnded& in) {
 }
 
 void CoordinatorCore::Impl::on(const PodFact& in) {
-  Slot* slot = places_.slot_of(static_cast<int>(in.role), in.index);
+  Slot* slot = places_.slot_for(static_cast<int>(in.role), in.index, in.incarnation);
   if (slot == nullptr) return log(str_cat("pod ", in.pod, " is nobody's"));
+  if (slot->successor) return drop_successor(str_cat("pod ", in.pod, " ended"));
   const bool earlier =
       slot->hello ? slot->hello->pod() != in.pod : !in.pod.empty() && slot->last_pod == in.pod;
   if (earlier || in.incarnation < slot->incarnation)
@@ -495,6 +506,9 @@ void CoordinatorCore::Impl::on(const Resize& in) {
   const auto wanted = std::ranges::find(in.roles, Role::kWorker, &ExpectedRole::role);
   const int workers = wanted == in.roles.end() ? 0 : std::min(wanted->count, kMaxMembers);
   const int standby = wanted == in.roles.end() ? 0 : wanted->standby;
+  if (const Slot* next = places_.successor();
+      next != nullptr && next->role == Role::kWorker && next->index >= workers)
+    on(Handover{});
   const int there = places_.set_workers(workers, standby, config_.attempt);
   std::erase_if(config_.roles, [](const ExpectedRole& each) { return each.role == Role::kWorker; });
   config_.roles.push_back({Role::kWorker, workers, standby});
@@ -529,6 +543,32 @@ void CoordinatorCore::Impl::drop_surplus() {
     places_.remove_last_member();
   }
   if (missed) form_anew("members that were to leave are gone; the next view is formed without them");
+}
+
+void CoordinatorCore::Impl::on(const Handover& in) {
+  if (!ring_ || !judges()) return;
+  const Slot* const next = places_.successor();
+  const bool known = next != nullptr && in.to && next->role == in.to->role && next->index == in.to->index &&
+                     next->incarnation >= in.to->number;
+  if (known) return;
+  if (next != nullptr) {
+    if (next->attached()) fence(next->stream, "it is not needed any more");
+    log(str_cat(next->name(), " keeps its place"));
+    places_.remove_last_member();
+  }
+  if (!in.to) return;
+  const Slot* const place = places_.slot_of(static_cast<int>(in.to->role), in.to->index);
+  if (place == nullptr || !place->trains() || place->surplus || place->incarnation >= in.to->number) return;
+  log(str_cat(place->name(), " is to be replaced"));
+  places_.add_successor(*in.to);
+}
+
+// Another one may come in its place.
+void CoordinatorCore::Impl::drop_successor(const std::string& why) {
+  Slot& next = *places_.successor();
+  log(str_cat("who was to take over from ", next.name(), " is gone: ", why));
+  if (next.attached()) fence(next.stream, why);
+  next.vacate();
 }
 
 void CoordinatorCore::Impl::on(const Stop& in) {

@@ -109,12 +109,6 @@ struct FinishedMember {
   int index = 0;
 };
 
-struct Incarnation {
-  Role role = Role::kWorker;
-  int index = 0;
-  std::int64_t number = 0;
-};
-
 struct CoreConfig {
   std::string job;  // namespace/name
   v1::TrainingSpec training;
@@ -122,9 +116,11 @@ struct CoreConfig {
   std::vector<ExpectedRole> roles;
   std::int64_t attempt = 0;  // of the job: members of an earlier one are refused, of a later one put off
   std::vector<Incarnation> incarnations;  // the lowest that may attach, where it is not `attempt`
+  std::optional<Incarnation> handover;    // see Handover
   // Fewer that train form no view of a ring. Elastic: a ring goes on without a member that leaves.
   int min_trainers = 1;
   bool elastic = false;
+  bool finds_stragglers = true;  // it looks for them
   Duration heartbeat_interval = std::chrono::milliseconds(200);
   Duration heartbeat_timeout = std::chrono::milliseconds(1500);  // more where all are late: core_silence.h
   Duration most_silence = std::chrono::seconds(6);  // where all are late, and while a view is formed
@@ -203,14 +199,20 @@ struct Resize {
   std::vector<ExpectedRole> roles;
   LossPolicy on_member_lost = nullptr;  // at that size; null: the policy stays
 };
+// The member in a place of a ring is to be replaced while it trains, by the one with this number, or by one
+// that stands by: whoever is ready first gets the state, and takes its rank at the end of a step; then it is
+// evicted. (Report::handed_over.) Nothing: nobody is, and a successor that is under way is sent away.
+struct Handover {
+  std::optional<Incarnation> to;
+};
 struct Tick {};
 // Members leave in order. Where another attempt follows, observers stay attached until they find it.
 struct Stop {
   std::string reason;
   bool another_follows = false;
 };
-using Input =
-    std::variant<Attached, Received, StreamEnded, PodFact, AbsentMember, Refused, Resize, Tick, Stop>;
+using Input = std::variant<Attached, Received, StreamEnded, PodFact, AbsentMember, Refused, Resize, Handover,
+                           Tick, Stop>;
 
 struct Send {
   StreamId stream;

@@ -21,6 +21,7 @@ LossDecision fail_on_loss(const api::Fault& verdict, int) {
 }
 
 void CoordinatorCore::Impl::lose(Slot& slot, api::Observation seen, TimePoint since, bool soft) {
+  if (slot.successor) return drop_successor(seen.detail);
   if (slot.evidence && !slot.evidence->soft) return;  // what was seen first stays
   slot.evidence = Evidence{number(slot), std::move(seen), since, soft};
 }
@@ -301,6 +302,7 @@ void CoordinatorCore::Impl::leave_behind(Slot& slot, api::Fault verdict) {
   }
   if (surplus) return;  // it was to go
   note_lost(slot, std::move(verdict));
+  if (places_.successor() != nullptr && &places_.predecessor() == &slot) take_over();
 }
 
 void CoordinatorCore::Impl::note_lost(Slot& slot, api::Fault verdict) {

@@ -48,6 +48,7 @@ class CoordinatorCore::Impl {
   void on(const Refused& in);
   void on(const Resize& in);
   void drop_surplus();
+  void on(const Handover& in);
   void on(const Tick&) {}
   void on(const Stop& in);
   void on_heartbeat(Slot& slot, const v1::Heartbeat& heartbeat);
@@ -97,6 +98,9 @@ class CoordinatorCore::Impl {
   bool observers_look();
   void form_if_complete();
   void form_ring();
+  void hand_over(std::vector<Slot*>& chosen);
+  void take_over();
+  void drop_successor(const std::string& why);
   void form(std::uint64_t generation, const std::vector<Slot*>& chosen, bool adopts);
   void take_in_joiners();
   void begin_catch_up(Slot& newcomer);
@@ -156,6 +160,7 @@ class CoordinatorCore::Impl {
   TimePoint stop_since_{};
   std::optional<TimePoint> finish_by_;
   std::optional<TimePoint> nobody_since_;   // nobody trains any more, and the job ends
+  std::optional<Incarnation> handed_over_;  // the newest
   std::optional<plan::Shortage> shortage_;  // in Forming, when it was last looked
   std::string model_path_, checkpoint_path_;
   std::string leader_;  // rank 0 of the newest view, by its member id

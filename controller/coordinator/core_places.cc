@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "base/check.h"
 #include "controller/coordinator/core_hello.h"
-#include "controller/coordinator/core_ring.h"
 
 namespace paceline::coordinator {
 
@@ -25,13 +25,14 @@ Places::Places(const CoreConfig& config) {
 int Places::set_workers(int workers, int standby, std::int64_t attempt) {
   int there = 0;
   for (Slot& slot : members()) {
-    if (slot.role != Role::kWorker) continue;
+    if (slot.role != Role::kWorker || slot.successor) continue;
     slot.surplus = slot.index >= workers;
     there = std::max(there, slot.index + 1);
   }
   for (int index = there; index < workers; ++index) {
     Slot more{.role = Role::kWorker, .index = index, .incarnation = attempt};
-    slots_.insert(slots_.begin() + static_cast<std::ptrdiff_t>(members_), std::move(more));
+    const std::size_t at = successor() == nullptr ? members_ : members_ - 1;
+    slots_.insert(slots_.begin() + static_cast<std::ptrdiff_t>(at), std::move(more));
     ++members_;
   }
   standby_ = standby;
@@ -51,6 +52,41 @@ Slot* Places::slot_of(int role, std::int64_t index) {
   return it == slots_.end() ? nullptr : &*it;
 }
 
+Slot* Places::successor() {
+  return members_ > 0 && slots_[members_ - 1].successor ? &slots_[members_ - 1] : nullptr;
+}
+
+Slot& Places::predecessor() {
+  const Slot& successor = slots_[members_ - 1];
+  PL_CHECK(successor.successor, "a successor has a predecessor");
+  return *slot_of(static_cast<int>(successor.role), successor.index);
+}
+
+Slot* Places::slot_for(int role, std::int64_t index, std::int64_t incarnation) {
+  Slot* const next = successor();
+  const bool is_next = next != nullptr && static_cast<int>(next->role) == role && next->index == index &&
+                       incarnation >= next->incarnation;
+  return is_next ? next : slot_of(role, index);
+}
+
+void Places::add_successor(const Incarnation& to) {
+  Slot slot{.role = to.role, .index = to.index, .incarnation = to.number};
+  slot.successor = true;
+  slots_.insert(slots_.begin() + static_cast<std::ptrdiff_t>(members_), std::move(slot));
+  ++members_;
+}
+
+Slot& Places::hand_over() {
+  Slot& place = predecessor();
+  const bool surplus = place.surplus;
+  place = std::move(slots_[members_ - 1]);
+  place.successor = false;
+  place.surplus = surplus;
+  place.lost = !place.attached();
+  remove_last_member();
+  return place;
+}
+
 Slot* Places::leader() {
   const auto it = std::ranges::find(slots_, 0, &Slot::rank);
   return it == slots_.end() ? nullptr : &*it;
@@ -65,8 +101,8 @@ bool Places::someone_finished() const {
 }
 
 int Places::attached_trainers() const {
-  return static_cast<int>(
-      std::count_if(slots_.begin(), slots_.end(), [](const Slot& s) { return s.trains() && s.attached(); }));
+  return static_cast<int>(std::ranges::count_if(
+      slots_, [](const Slot& s) { return s.trains() && s.attached() && !s.successor; }));
 }
 
 int Places::trainers_left() const {
@@ -74,8 +110,22 @@ int Places::trainers_left() const {
 }
 
 int Places::most_trainers() const {
-  const auto places = std::ranges::count_if(slots_, [](const Slot& s) { return s.trains() && !s.surplus; });
+  const auto places =
+      std::ranges::count_if(slots_, [](const Slot& s) { return s.trains() && !s.surplus && !s.successor; });
   return static_cast<int>(places) - standby_;
+}
+
+std::vector<int> Places::choose(std::vector<RingMember> there, int most) {
+  const Slot* const next = successor();
+  if (next == nullptr) return choose_ring(std::move(there), most);
+  const int last = number(*next), first = number(predecessor());
+  const auto without = [&](int one) {
+    std::vector<RingMember> others = there;
+    std::erase_if(others, [one](const RingMember& each) { return each.number == one; });
+    return choose_ring(std::move(others), most);
+  };
+  std::vector<int> handed_over = without(first), as_it_is = without(last);
+  return handed_over.size() >= as_it_is.size() ? handed_over : as_it_is;
 }
 
 // The next view has them, and the present one has not.
@@ -86,7 +136,7 @@ std::vector<Slot*> Places::wanted_newcomers() {
     if (in_view || slot.waits_to_join()) there.push_back({number(slot), slot.role == Role::kChief, in_view});
   }
   std::vector<Slot*> wanted;
-  for (const int each : choose_ring(std::move(there), most_trainers())) {
+  for (const int each : choose(std::move(there), most_trainers())) {
     Slot& slot = slots_[static_cast<std::size_t>(each)];
     if (slot.rank < 0) wanted.push_back(&slot);
   }
@@ -113,7 +163,7 @@ std::vector<Slot*> Places::candidates(Gathering gathering, bool begun, bool all_
   }
   const int most = gathering == Gathering::kAdopts ? kMaxMembers : most_trainers();
   std::vector<Slot*> chosen;
-  for (const int each : choose_ring(std::move(there), most))
+  for (const int each : choose(std::move(there), most))
     chosen.push_back(&slots_[static_cast<std::size_t>(each)]);
   return chosen;
 }

@@ -15,6 +15,7 @@
 #include "controller/coordinator/core.h"
 #include "controller/coordinator/core_hang.h"
 #include "controller/coordinator/core_load.h"
+#include "controller/coordinator/core_ring.h"
 #include "controller/coordinator/core_silence.h"
 #include "controller/diagnosis/root_cause.h"
 
@@ -36,6 +37,7 @@ struct Slot {
   bool finished = false;         // its work was done when it left
   bool lost = false;             // the others go on without it
   bool surplus = false;          // the job is to have no such place
+  bool successor = false;        // it takes over from the slot of the same place
   bool finished_before = false;  // in an earlier coordinator's view, of which it has left
   int rank = -1;                 // in the current view, or the last one while the next is formed
   bool drained = false;          // waits for the next view
@@ -63,8 +65,8 @@ struct Slot {
 
   bool attached() const { return stream.value != 0; }
   bool ended_well() const { return exit_code == 0 && !signal; }
-  bool counts() const { return trains() && !lost && !surplus; }     // of those that train, and are left
-  bool gone() const { return lost || surplus || finished_before; }  // nobody waits for it
+  bool counts() const { return trains() && !lost && !surplus && !successor; }    // of those that are left
+  bool gone() const { return lost || surplus || finished_before || successor; }  // nobody waits for it
   bool observes() const { return role == Role::kEvaluator; }
   bool trains() const { return role == Role::kChief || role == Role::kWorker; }
   // A state: it has told of its step, or was in a view of which nobody here knows more.
@@ -81,7 +83,8 @@ struct Slot {
     Slot empty{.role = role,
                .index = index,
                .last_pod = hello ? hello->pod() : last_pod,
-               .incarnation = incarnation};
+               .incarnation = incarnation,
+               .successor = successor};
     *this = std::move(empty);
   }
 };
@@ -113,6 +116,18 @@ class Places {
   int set_workers(int workers, int standby, std::int64_t attempt);
   void remove_last_member() { slots_.erase(slots_.begin() + static_cast<std::ptrdiff_t>(--members_)); }
 
+  // A place whose member is to be replaced while it trains has a second slot, the last of the members', for
+  // the one that is to come: it waits as a newcomer. There is one at most; null: none.
+  Slot* successor();
+  Slot& predecessor();  // the slot that it takes over from. REQUIRES: there is a successor
+  // The slot of such a member: the successor's where its number says so.
+  Slot* slot_for(int role, std::int64_t index, std::int64_t incarnation);
+  // REQUIRES: the place is there, and no successor.
+  void add_successor(const Incarnation& to);
+  // The successor has the place from now on, attached or not: in the last case nobody waits for it. Who had
+  // it is nobody's member any more. REQUIRES: there is a successor.
+  Slot& hand_over();
+
   // Whether those of an earlier coordinator's view that are here are all that may come.
   enum class Gathering : std::uint8_t { kWaits, kAdopts, kOver };
   Gathering gathered_ring() const;
@@ -125,6 +140,10 @@ class Places {
   std::vector<Slot*> candidates(Gathering gathering, bool begun, bool all_newcomers);
 
  private:
+  // The best ring of those that are there: without the one that is to be replaced, if it is no smaller for
+  // that; never with it and its successor.
+  std::vector<int> choose(std::vector<RingMember> there, int most);
+
   std::vector<Slot> slots_;
   std::size_t members_ = 0;
   int standby_ = 0;

@@ -39,7 +39,11 @@ Report CoordinatorCore::Impl::report(TimePoint now) const {
     member.telemetry = slot.telemetry;
     member.telemetry.server = slot.load.telemetry();
     report.bytes_sent += slot.telemetry.bytes_sent;
-    report.members.push_back(std::move(member));
+    if (slot.successor) {
+      report.successor = std::move(member);
+    } else {
+      report.members.push_back(std::move(member));
+    }
   }
   progress_.fill(report, now);
   report.model_path = model_path_;
@@ -49,6 +53,7 @@ Report CoordinatorCore::Impl::report(TimePoint now) const {
     report.lost.push_back({each.fault, std::max(now - each.at, Duration::zero())});
   if (state_ == JobState::kForming) report.shortage = shortage_;
   report.refused = refused_;
+  report.handed_over = handed_over_;
   report.view_change = view_change_;
   report.stragglers = stragglers_.now(slots());
   if (verdict_) report.verdict_age = std::max(now - verdict_at_, Duration::zero());

@@ -142,11 +142,12 @@ void CoordinatorCore::Impl::form(std::uint64_t generation, const std::vector<Slo
   state_ = JobState::kRunning;
   stragglers_.begin_view(slots());
   drop_surplus();
-  const bool all = chosen.size() == members().size();
+  const std::size_t places = members().size() - (places_.successor() == nullptr ? 0 : 1);
+  const bool all = chosen.size() == places;
   reason_ = str_cat("view ", generation_.value, " of ", pluralize(chosen.size(), "member", "members"));
   log(str_cat(reason_, adopts ? " goes on: all are attached again, and train in it"
                        : all  ? " is formed: all are attached"
-                              : str_cat(" is formed, of ", members().size(), " places")));
+                              : str_cat(" is formed, of ", places, " places")));
   effects_.report_changed = true;
 }
 
@@ -168,7 +169,10 @@ void CoordinatorCore::Impl::take_in_joiners() {
     if (has_none && slot->hello->catches_up()) begin_catch_up(*slot);
     waits |= slot->catch_up == Slot::CatchUp::kUnderWay;
   }
-  if (!wanted.empty() && !waits) drain_for_next_view(str_cat(wanted.back()->name(), " joins"));
+  if (wanted.empty() || waits) return;
+  const bool replaces = places_.successor() != nullptr;
+  drain_for_next_view(replaces ? str_cat(places_.predecessor().name(), " is replaced, since it is slow")
+                               : str_cat(wanted.back()->name(), " joins"));
 }
 
 void CoordinatorCore::Impl::begin_catch_up(Slot& newcomer) {
@@ -176,6 +180,9 @@ void CoordinatorCore::Impl::begin_catch_up(Slot& newcomer) {
   for (const Slot& slot : members()) {
     if (slot.attached() && slot.rank >= 0 && slot.hello->catches_up()) members_of_view.push_back(&slot);
   }
+  // One that holds the others back anyway, and is to leave, gives nothing where others can.
+  const Slot* const leaves = places_.successor() == nullptr ? nullptr : &places_.predecessor();
+  if (members_of_view.size() > 1) std::erase(members_of_view, leaves);
   v1::CoordinatorMessage message;
   v1::View& group = *message.mutable_catch_up()->mutable_group();
   group.set_generation(generation_.value);
@@ -229,7 +236,33 @@ void CoordinatorCore::Impl::form_ring() {
   for (const Slot* slot : chosen) held = std::max<std::uint64_t>(held, slot->hello->held_generation());
   const bool adopts = gathering == Places::Gathering::kAdopts && begun;
   if (adopts) std::ranges::sort(chosen, {}, [](const Slot* slot) { return slot->hello->held_rank(); });
+  if (!adopts) hand_over(chosen);
   form(held, chosen, adopts);
+}
+
+// The member that is to be replaced has no rank in the next view, and another one has.
+void CoordinatorCore::Impl::hand_over(std::vector<Slot*>& chosen) {
+  Slot* const next = places_.successor();
+  if (next == nullptr) return;
+  Slot& place = places_.predecessor();
+  if (std::ranges::find(chosen, &place) != chosen.end()) return;
+  take_over();
+  std::ranges::replace(chosen, next, &place);
+  std::ranges::sort(chosen);  // by number, as ranks are
+}
+
+void CoordinatorCore::Impl::take_over() {
+  const Slot& before = places_.predecessor();
+  if (before.attached()) fence(before.stream, "another one has its place, since it was slow");
+  const Slot& now = places_.hand_over();
+  handed_over_ = {now.role, now.index, now.incarnation};
+  stragglers_.forget(number(now));
+  if (now.attached())
+    std::erase_if(lost_, [&](const Lost& each) {
+      return each.fault.role == now.role && each.fault.index == now.index;
+    });
+  log(str_cat(now.name(), " is replaced", now.hello ? str_cat(" by pod ", now.hello->pod()) : ""));
+  effects_.report_changed = true;
 }
 
 // Too few are here. Those that were lost may be missed now, since the job has become smaller: who is not

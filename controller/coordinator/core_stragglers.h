@@ -26,6 +26,8 @@ class Stragglers {
 
   // A view of these slots begins; their ranks are set. Another member in a place is another member.
   void begin_view(std::span<const Slot> slots);
+  // Another member has this place.
+  void forget(int place) { detector_.forget(place); }
   void add(const Slot& slot, int place, const MemberSteps& steps);
   // Draws the conclusions: what has changed since the last call.
   std::vector<StragglerChange> conclude(std::span<const Slot> slots);

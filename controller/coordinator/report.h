@@ -20,6 +20,7 @@
 
 namespace paceline::coordinator {
 
+using plan::Incarnation;
 using plan::JobState;
 using plan::LostMember;
 
@@ -135,7 +136,9 @@ struct Report {
   std::optional<api::ViewChange> view_change;  // how the newest view began that another one was before
   std::optional<std::vector<api::Straggler>> stragglers;  // nothing: too few steps are known
   std::optional<plan::Shortage> shortage;                 // of a view that can't be formed yet
-  std::vector<std::string> refused;  // uids of pods that came with another token than the job's
+  std::vector<std::string> refused;        // uids of pods that came with another token than the job's
+  std::optional<Incarnation> handed_over;  // the newest: who was slow there is no member any more
+  std::optional<MemberReport> successor;   // that is to take over a place; not among `members`
 };
 
 }  // namespace paceline::coordinator

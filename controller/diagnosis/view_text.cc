@@ -43,7 +43,10 @@ std::string times_of(const api::ViewChange& change) {
 }
 
 std::string text_of(const api::ViewChange& change) {
-  return str_cat("view ", change.generation.value, " trains: ", members_of(change), "; ", times_of(change));
+  // More was told of a loss when it was noticed.
+  const bool tells_why = !change.noticed_seconds && !change.message.empty();
+  return str_cat("view ", change.generation.value, " trains: ", members_of(change),
+                 tells_why ? str_cat(" (", change.message, ")") : "", "; ", times_of(change));
 }
 
 }  // namespace paceline::diagnosis

@@ -17,11 +17,28 @@ std::int64_t replacements(const api::Restarts& restarts, Role role, int index) {
   return 0;
 }
 
+std::int64_t successors(const api::Restarts& restarts, Role role, int index) {
+  for (const api::Replacement& each : restarts.replacements) {
+    if (each.role == role && each.index == index) return each.successors;
+  }
+  return 0;
+}
+
 bool is_earlier(const api::TrainingJob& job, const cluster::Pod& pod) {
   return pod.spec.attempt < wanted_attempt(job, pod.spec.role, pod.spec.index);
 }
 
+bool is_successor(const api::TrainingJob& job, const cluster::Pod& pod) {
+  return pod.spec.attempt > wanted_attempt(job, pod.spec.role, pod.spec.index) &&
+         pod.spec.attempt <= newest_number(job, pod.spec.role, pod.spec.index);
+}
+
 }  // namespace
+
+void take_next(api::Replacement& place) {
+  place.count += place.successors + 1;
+  place.successors = 0;
+}
 
 api::Replacement& replacement_of(api::Restarts& restarts, Role role, std::int64_t index) {
   const auto order = [](const api::Replacement& each) { return std::tuple(each.role, each.index); };
@@ -34,7 +51,7 @@ std::int64_t next_attempt(const api::TrainingJob& job) {
   const api::Restarts& restarts = job.status.restarts;
   std::int64_t most = 0;
   for (const api::Replacement& each : restarts.replacements) {
-    if (api::is_member(job, each.role)) most = std::max(most, each.count);
+    if (api::is_member(job, each.role)) most = std::max(most, each.count + each.successors);
   }
   return restarts.attempt + most + 1;
 }
@@ -45,11 +62,15 @@ std::int64_t wanted_attempt(const api::TrainingJob& job, Role role, int index) {
   return first + replacements(restarts, role, index);
 }
 
+std::int64_t newest_number(const api::TrainingJob& job, Role role, int index) {
+  return wanted_attempt(job, role, index) + successors(job.status.restarts, role, index);
+}
+
 std::optional<std::int64_t> attempt_from_the_future(const Observed& observed) {
   std::optional<std::int64_t> latest;
   for (const cluster::Pod& pod : observed.pods) {
     if (!api::is_member(observed.job, pod.spec.role)) continue;
-    if (pod.spec.attempt > wanted_attempt(observed.job, pod.spec.role, pod.spec.index))
+    if (pod.spec.attempt > newest_number(observed.job, pod.spec.role, pod.spec.index))
       latest = std::max<std::int64_t>(latest.value_or(0), pod.spec.attempt);
   }
   return latest;
@@ -57,11 +78,13 @@ std::optional<std::int64_t> attempt_from_the_future(const Observed& observed) {
 
 std::optional<Observed> present(const Observed& observed) {
   const std::int64_t attempt = observed.job.status.restarts.attempt;
-  const auto earlier = [&](const cluster::Pod& pod) { return is_earlier(observed.job, pod); };
+  const auto other = [&](const cluster::Pod& pod) {
+    return is_earlier(observed.job, pod) || is_successor(observed.job, pod);
+  };
   const bool other_report = observed.report && observed.report->attempt != attempt;
-  if (!other_report && std::ranges::none_of(observed.pods, earlier)) return std::nullopt;
+  if (!other_report && std::ranges::none_of(observed.pods, other)) return std::nullopt;
   Observed narrowed = observed;
-  std::erase_if(narrowed.pods, earlier);
+  std::erase_if(narrowed.pods, other);
   if (other_report) {
     narrowed.report = JobReport{};
     narrowed.report->attempt = attempt;

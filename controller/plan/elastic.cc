@@ -81,7 +81,7 @@ void resize(const Observed& observed, Plan& plan) {
   const std::int64_t chiefs = roles.chief ? roles.chief->replicas : 0;
   const std::int64_t others = api::standby_count(observed.job) - chiefs;
   for (std::int64_t index = wanted + others; index < before + others; ++index)
-    ++replacement_of(restarts, Role::kWorker, index).count;
+    take_next(replacement_of(restarts, Role::kWorker, index));
   restarts.size = wanted;
   count_restart(restarts, Role::kWorker, api::RestartCause::kResized);
   plan.status.reason = api::name(api::RestartCause::kResized);
@@ -136,7 +136,7 @@ void rule_avoidance(const Observed& observed, const Observed& whole, Plan& plan)
     const bool placed = pod.phase != cluster::PodPhase::kPending || !pod.host.empty();
     if (placed || pod.deleting || pod.spec.avoid_host.empty()) continue;
     if (pod.spec.avoid_host == silent_host(whole)) continue;
-    ++replacement_of(plan.status.restarts, pod.spec.role, pod.spec.index).count;
+    take_next(replacement_of(plan.status.restarts, pod.spec.role, pod.spec.index));
     // The pod goes as one of an earlier number, once that is written.
     plan.status_reason =
         str_cat(pod.spec.avoid_host, " need not be avoided any more, and there is no room elsewhere");

@@ -29,6 +29,14 @@ struct ReportedMember : api::MemberStatus {
   bool finished = false;  // it has said that its work is done, and left
 };
 
+// A place, and the number of a pod in it.
+struct Incarnation {
+  Role role = Role::kWorker;
+  int index = 0;
+  std::int64_t number = 0;
+  bool operator==(const Incarnation&) const = default;
+};
+
 // It is gone, and the others go on without it: no reason to end or to restart anything.
 struct LostMember {
   api::Fault fault;
@@ -55,8 +63,10 @@ struct JobReport {
   Duration in_state{};    // since it came into it
   Generation generation;  // of the present or last view
   std::vector<ReportedMember> members;
-  std::vector<LostMember> lost;                // whose places nobody has taken
-  std::vector<std::string> refused;            // uids of pods whose token is not the job's: they never join
+  std::vector<LostMember> lost;            // whose places nobody has taken
+  std::vector<std::string> refused;        // uids of pods whose token is not the job's: they never join
+  std::optional<Incarnation> handed_over;  // the newest: this pod has the place of one that was slow
+  std::string successor_phase;             // of one that is to take over a place; empty: it has not attached
   std::optional<api::ViewChange> view_change;  // how the newest view began that another one was before
   std::optional<std::vector<api::Straggler>> stragglers;  // nothing: too few steps are known
   std::optional<api::Fault> fault;                        // its verdict: the root cause

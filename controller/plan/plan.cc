@@ -6,6 +6,7 @@
 #include "controller/plan/restart.h"
 #include "controller/plan/restart_budget.h"
 #include "controller/plan/rules.h"
+#include "controller/plan/stragglers.h"
 
 namespace paceline::plan {
 
@@ -54,6 +55,7 @@ Plan plan(const Observed& whole) {
   if (take_into_present(whole.now, whole.limits.longest_back_off, plan.status.restarts))
     requeue(Duration::zero(), plan);
   settle(whole, plan);
+  if (settle_handover(whole, plan)) return plan;
   const bool ended = rule_stop(observed, plan) || rule_finished(observed, plan) ||
                      rule_suspend(observed, plan) || rule_deadline(observed, plan) ||
                      rule_resize(observed, plan);

@@ -4,6 +4,7 @@
 // every action carries its reason, which logs, events and `paceline explain` show.
 //
 // Rules, in order (one file each); the first that lets the members end keeps the later ones from running:
+//   the end of a handover from a slow member to its successor (stragglers.h), alone -> then
 //   stop (the job is deleted, or its user stops it) -> finished (clean-up, ttl) -> suspend ->
 //   deadline -> resize -> provisional (the cause of the last restart) -> failure (end, or restart) -> lost
 //   (members that the others go on without) -> create pods -> auxiliary (servers, evaluators) -> success;

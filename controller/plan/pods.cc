@@ -108,11 +108,15 @@ std::optional<std::int64_t> attempt_in(std::string_view pod_name) {
 }
 
 cluster::PodSpec pod_spec(const Observed& observed, const Slot& slot) {
+  return pod_spec(observed, slot, wanted_attempt(observed.job, slot.role, slot.index));
+}
+
+cluster::PodSpec pod_spec(const Observed& observed, const Slot& slot, std::int64_t number) {
   const api::TrainingJob& job = observed.job;
   const api::Container* container = slot.replica->container ? &*slot.replica->container : nullptr;
   cluster::PodSpec spec;
   spec.ns = job.metadata.ns;
-  spec.attempt = static_cast<int>(wanted_attempt(job, slot.role, slot.index));
+  spec.attempt = static_cast<int>(number);
   spec.name = pod_name(job, slot.role, slot.index, spec.attempt);
   spec.job = job.metadata.name;
   spec.job_uid = observed.job_uid;

@@ -36,6 +36,8 @@ std::optional<std::int64_t> attempt_in(std::string_view pod_name);
 // ours. Cores are shared out evenly among the job's pods, at least one thread each, unless the template
 // limits its processor time.
 cluster::PodSpec pod_spec(const Observed& observed, const Slot& slot);
+// The same with another number than the place's own.
+cluster::PodSpec pod_spec(const Observed& observed, const Slot& slot, std::int64_t number);
 
 // The pod in a slot; null where there is none.
 const cluster::Pod* find_pod(const Observed& observed, Role role, int index);

@@ -185,7 +185,7 @@ Duration take_next_number(const Observed& observed, Role role, int index, Plan& 
   const bool lived = !place.last || observed.now - *place.last >= observed.limits.healthy_after;
   place.in_a_row = lived ? 1 : place.in_a_row + 1;
   place.last = observed.now;
-  ++place.count;
+  take_next(place);
   place.not_before.reset();
   const Duration wait = back_off(observed.limits, place.in_a_row);
   if (wait > Duration::zero()) place.not_before = observed.now + wait;

@@ -13,6 +13,7 @@
 #include "controller/plan/elastic.h"
 #include "controller/plan/pods.h"
 #include "controller/plan/rules.h"
+#include "controller/plan/stragglers.h"
 
 namespace paceline::plan {
 
@@ -81,7 +82,10 @@ void create_missing(const Observed& observed, const Observed& whole, const std::
   for (std::size_t i = 0; i < std::min(batch, missing.size()); ++i) {
     const Slot& slot = missing[i];
     cluster::PodSpec spec = pod_spec(observed, slot);
-    if (is_elastic(observed.job, slot.role)) spec.avoid_host = silent_host(whole);
+    if (is_elastic(observed.job, slot.role)) {
+      spec.avoid_host = silent_host(whole);
+      spec.shunned_hosts = slow_hosts(observed.job, observed.now);
+    }
     plan.actions.push_back(CreatePod{std::move(spec), str_cat(member_name(slot.role, slot.index), " of ",
                                                               pluralize(all, "pod", "pods"), " is missing")});
   }
@@ -104,6 +108,7 @@ void rule_create_pods(const Observed& observed, const Observed& whole, Plan& pla
   const std::vector<Slot> slots = desired_slots(observed.job);
   const std::vector<Slot> missing = missing_slots(observed, whole, slots, plan);
   plan.status.restarts.size = api::member_count(observed.job);
+  create_successor(observed, whole, plan);
   if (missing.empty()) return;
   create_missing(observed, whole, missing, slots.size(), plan);
   if (!plan.status.start_time) {

@@ -13,6 +13,7 @@
 #include "controller/plan/elastic.h"
 #include "controller/plan/pods.h"
 #include "controller/plan/rules.h"
+#include "controller/plan/stragglers.h"
 #include "controller/plan/suspension.h"
 
 namespace paceline::plan {
@@ -205,6 +206,7 @@ const api::Straggler* find_same(const std::vector<api::Straggler>& all, const ap
 void note_stragglers(const Observed& observed, Plan& plan) {
   if (!observed.report->stragglers) return;
   std::vector<api::Straggler> now = *observed.report->stragglers;
+  if (observed.job.spec.stragglers.action == api::StragglerPolicyAction::kIgnore) now.clear();
   std::string all;
   for (api::Straggler& each : now) {
     all += str_cat(all.empty() ? "" : "; ", each.message);
@@ -226,6 +228,7 @@ void note_stragglers(const Observed& observed, Plan& plan) {
                   plan.status);
   }
   plan.status.stragglers = std::move(now);
+  act_on_stragglers(observed, plan);
 }
 
 // A job that does not train has no stragglers.

@@ -21,6 +21,7 @@
 #include "controller/plan/plan.h"
 #include "controller/plan/pods.h"
 #include "controller/plan/rules.h"
+#include "controller/plan/stragglers.h"
 #include "controller/reconcile/report_adapter.h"
 
 namespace paceline::reconcile {
@@ -124,6 +125,8 @@ absl::StatusOr<coordinator::CoreConfig> core_config(const std::string& key, cons
     if (api::is_member(job.job, each.role))
       core.incarnations.push_back({each.role, index, plan::wanted_attempt(job.job, each.role, index)});
   }
+  core.handover = plan::handover_of(job.job);
+  core.finds_stragglers = job.job.spec.stragglers.action != api::StragglerPolicyAction::kIgnore;
   core.elastic = plan::is_elastic(job.job);
   core.min_trainers = plan::min_trainers(job.job);
   core.on_member_lost = coordinator::loss_policy(core.training, coordinator::ring_rules(job.job));
@@ -154,6 +157,7 @@ class Coordinators::Entry final : public coordinator::RunObserver {
         attempt_(job.job.status.restarts.attempt),
         places_(places_of(job.job)),
         roles_(expected_roles(job.job)),
+        handover_(plan::handover_of(job.job)),
         observer_(observer),
         log_(log),
         notify_(notify) {}
@@ -207,6 +211,8 @@ class Coordinators::Entry final : public coordinator::RunObserver {
     *places_.lock() = places_of(job);
     coordinator::Resize resize = resize_of(job);
     if (std::exchange(*roles_.lock(), resize.roles) != resize.roles) coordinator_->feed(std::move(resize));
+    const std::optional<plan::Incarnation> to = plan::handover_of(job);
+    if (std::exchange(*handover_.lock(), to) != to) coordinator_->feed(coordinator::Handover{to});
   }
   void pods_gone(const std::vector<std::string>& names) {
     const std::vector<coordinator::PodFact> places = *places_.lock();
@@ -291,6 +297,7 @@ class Coordinators::Entry final : public coordinator::RunObserver {
   const std::int64_t attempt_;
   Guarded<std::vector<coordinator::PodFact>> places_;
   Guarded<std::vector<coordinator::ExpectedRole>> roles_;
+  Guarded<std::optional<plan::Incarnation>> handover_;
   coordinator::RunObserver* const observer_;
   const Logger& log_;
   const Notify& notify_;

@@ -1,5 +1,6 @@
 #include "controller/reconcile/progress.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <string>
 #include <utility>
@@ -32,6 +33,14 @@ bool same_but_for_arrivals(const api::Status& before, const api::Status& after) 
   return rest == after;
 }
 
+// Figures of stragglers that are known, and on which the same is done.
+bool same_but_for_figures(const std::vector<api::Straggler>& before,
+                          const std::vector<api::Straggler>& after) {
+  return std::ranges::equal(before, after, [](const api::Straggler& a, const api::Straggler& b) {
+    return a.kind == b.kind && a.pod == b.pod && a.cause == b.cause && a.action == b.action;
+  });
+}
+
 }  // namespace
 
 bool same_but_for_progress(const api::Status& before, const api::Status& after) {
@@ -41,6 +50,13 @@ bool same_but_for_progress(const api::Status& before, const api::Status& after) 
   rest.progress = after.progress;
   // What members saved as they left is told once.
   if (after.phase == kRunning) rest.last_checkpoint = after.last_checkpoint;
+  if (same_but_for_figures(rest.stragglers, after.stragglers)) {
+    rest.stragglers = after.stragglers;
+    for (api::Condition& each : rest.conditions) {
+      const auto now = std::ranges::find(after.conditions, each.type, &api::Condition::type);
+      if (each.type == api::kStraggling && now != after.conditions.end()) each.message = now->message;
+    }
+  }
   if (rest.members.size() != after.members.size()) return false;
   for (std::size_t i = 0; i < rest.members.size(); ++i) {
     if (plan::says_finished(rest.members[i]) != plan::says_finished(after.members[i])) return false;

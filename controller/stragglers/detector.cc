@@ -128,6 +128,7 @@ void Detector::begin_view(std::span<const int> places) {
 
 void Detector::forget(int place) {
   member(place) = Member(settings_.factor);
+  std::erase_if(findings_, [place](const Finding& each) { return each.place == place; });
 }
 
 void Detector::add(int rank, const StepSample& sample) {

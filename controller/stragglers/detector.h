@@ -75,7 +75,7 @@ class Detector {
   explicit Detector(Settings settings);
   // `places`: of the members, by rank; what is known of a place stays from view to view.
   void begin_view(std::span<const int> places);
-  // Another member has this place from now on.
+  // Another member has this place from now on: nothing is found of it.
   void forget(int place);
   // REQUIRES: 0 <= rank < members of the view.
   void add(int rank, const StepSample& sample);

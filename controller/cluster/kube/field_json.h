@@ -48,6 +48,13 @@ struct Names<api::StragglerKind>
 template <>
 struct Names<api::StragglerCause>
     : ApiNames<api::StragglerCause, api::StragglerCause::kInput, api::StragglerCause::kUnknown> {};
+template <>
+struct Names<api::StragglerAction>
+    : ApiNames<api::StragglerAction, api::StragglerAction::kReplace, api::StragglerAction::kReport> {};
+template <>
+struct Names<api::ReplacementOutcome>
+    : ApiNames<api::ReplacementOutcome, api::ReplacementOutcome::kOverBefore,
+               api::ReplacementOutcome::kOverBefore> {};
 
 template <HasFields T>
 Json fields_to_json(const T& value);

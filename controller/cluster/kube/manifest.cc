@@ -147,6 +147,18 @@ void keep_away(const std::string& node, Json& pod_spec) {
   required["nodeSelectorTerms"] = std::move(terms);
 }
 
+// Beside the template's own preferences.
+void prefer_others(const std::vector<std::string>& nodes, Json& pod_spec) {
+  constexpr int kStrongest = 100;
+  Json fields = Json::array();
+  for (const std::string& node : nodes)
+    fields.push_back({{"key", "metadata.name"}, {"operator", "NotIn"}, {"values", {node}}});
+  Json& preferred = object_in(object_in(pod_spec, "affinity"),
+                              "nodeAffinity")["preferredDuringSchedulingIgnoredDuringExecution"];
+  if (!preferred.is_array()) preferred = Json::array();
+  preferred.push_back({{"weight", kStrongest}, {"preference", {{"matchFields", std::move(fields)}}}});
+}
+
 void add_to_trainer(const cluster::PodSpec& spec, std::string_view image, Json& container) {
   if (text_at(container, {"name"}).empty()) container["name"] = kTrainerContainer;
   if (text_at(container, {"image"}).empty() && !image.empty()) container["image"] = image;
@@ -214,6 +226,7 @@ absl::StatusOr<Json> pod_manifest(const cluster::PodSpec& spec, std::string_view
     keep_away(spec.avoid_host, pod_spec);
     metadata["annotations"][kAvoidsAnnotation] = spec.avoid_host;
   }
+  if (!spec.shunned_hosts.empty()) prefer_others(spec.shunned_hosts, pod_spec);
   pod_spec["restartPolicy"] = "Never";
   pod_spec["hostname"] = host_name(spec);
   pod_spec["subdomain"] = service_name(spec.job);

@@ -9,22 +9,22 @@ from cli_support import ENDLESS, SLOW, CliCase, until
 PROGRAM = os.environ["PACELINE_HANGING_MEMBER"]
 
 
-def job(file):
-    """A ring of three, of which worker-1 takes 20 ms to read a batch while there is this file."""
+def job(file, action="", policy="Never"):
+    """A ring of three, of which worker-1, in its first process, takes 20 ms to read a batch while there is this file."""
     return f"""
 apiVersion: paceline.dev/v1alpha1
 kind: TrainingJob
 metadata: {{name: straggles}}
 spec:
   replicaSpecs:
-    worker: {{replicas: 3, template: {{spec: {{containers: [{{name: trainer, command: [{PROGRAM}]}}]}}}}}}
+    worker: {{replicas: 3, restartPolicy: {policy}, template: {{spec: {{containers: [{{name: trainer, command: [{PROGRAM}]}}]}}}}}}
   training:
     model: {{type: mlp, hidden: [16], classes: 2}}
     data: {{format: custom, custom: {{name: hanging, parameters: {{member: worker-1, milliseconds: 20, file: {file}}}}}}}
     optimizer: {{type: SGD, learningRate: 0.01}}
     globalBatchSize: 48
     steps: {ENDLESS}
-"""
+{action}"""
 
 
 class StragglersTest(CliCase):
@@ -55,6 +55,33 @@ class StragglersTest(CliCase):
         self.stop(process)
         told = [event for event in map(json.loads, output.read_text().splitlines()) if event["type"] == "straggler"]
         self.assertEqual([(event["found"], event["index"]) for event in told], [(True, 1), (False, 1)])
+        self.nothing_left()
+
+    def test_a_slow_member_is_replaced_while_the_others_train(self):
+        slow = self.folder / "slow"
+        action = "  stragglers: {action: Replace, lostSeconds: 0.5}\n"
+        process = self.start("run", self.write(job(slow, action, "OnFailure")))
+        until(lambda: (lambda s: s and s["step"] > 200)(self.status("straggles")), 40 * SLOW, "it trains")
+        before = {m["index"]: m["pid"] for m in self.status("straggles")["members"]}
+        slow.touch()
+
+        def replaced():
+            return [each for each in self.status("straggles")["status"].get("stragglerReplacements", [])
+                    if each["outcome"] != "UnderWay"]
+
+        self.assertEqual([(each["outcome"], each["role"], each["index"], each["pod"], each["successor"])
+                          for each in until(replaced, 60 * SLOW, "it is replaced")],
+                         [("Replaced", "worker", 1, "straggles-worker-1-0", "straggles-worker-1-1")])
+        after = {m["index"]: m["pid"] for m in until(
+            lambda: (lambda s: s["members"] if s["generation"] == 2 and all(m["rank"] >= 0 for m in s["members"]) else None)
+            (self.status("straggles")), 20 * SLOW, "the view is whole")}
+        self.assertEqual((before[0], before[2]), (after[0], after[2]), "the others' processes stay")
+        self.assertNotEqual(before[1], after[1])
+        until(lambda: not self.straggling(), 60 * SLOW, "nobody is slow any more")
+        change = self.status("straggles")["status"]["view"]["change"]
+        self.assertEqual((change["came"], change["left"], change["stepsLost"]), (["worker-1"], ["worker-1"], 0))
+        self.assertEqual(self.status("straggles")["status"]["restarts"].get("total", 0), 0)
+        self.stop(process)
         self.nothing_left()
 
 

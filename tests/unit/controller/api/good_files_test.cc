@@ -292,5 +292,21 @@ TEST(GoodFiles, StandbyIsWarnedOfWhereTheFirstFailureEndsTheJob) {
   EXPECT_EQ(warnings("{replicas: 3, restartPolicy: OnFailure}", "0"), none);
 }
 
+TEST(GoodFiles, AReplacementOfSlowMembersIsWarnedOfWhereTheJobReplacesNobody) {
+  const auto warnings = [](const char* worker) {
+    const std::string text =
+        str_cat(with(kGoodJob, "{replicas: 3}", worker), "  stragglers: {action: Replace}\n");
+    const Parsed parsed = parse_training_job(text, "job.yaml");
+    EXPECT_TRUE(parsed.job.has_value());
+    std::vector<std::string> paths;
+    for (const Diagnostic& each : parsed.diagnostics) paths.push_back(each.path);
+    return paths;
+  };
+  const std::vector<std::string> action = {"spec.stragglers.action"}, none;
+  EXPECT_EQ(warnings("{replicas: 3}"), action);
+  EXPECT_EQ(warnings("{replicas: 3, restartPolicy: OnFailure, restartScope: Job}"), action);
+  EXPECT_EQ(warnings("{replicas: 3, restartPolicy: OnFailure}"), none);
+}
+
 }  // namespace
 }  // namespace paceline::api

@@ -97,6 +97,8 @@ class Player {
           line.text("worker_scope") == "Job" ? api::RestartScope::kJob : api::RestartScope::kReplica;
       config.on_member_lost = ring_policy({.chief = policy, .worker = policy, .worker_scope = scope});
     }
+    if (line.has("handover"))
+      config.handover = {Role::kWorker, static_cast<int>(line.number("handover")), line.number("number", 1)};
     if (line.has("lost")) config.lost.push_back({.fault = {.index = static_cast<int>(line.number("lost"))}});
     if (line.has("finished"))
       config.finished.push_back({Role::kWorker, static_cast<int>(line.number("finished"))});
@@ -150,6 +152,11 @@ class Player {
                           std::atoi(line.words[2].c_str()),
                           line.text("pod"),
                           {api::ObservationKind::kNotJoined, line.text("within")}};
+    if (command == "handover") {
+      if (line.words[1] == "none") return Handover{};
+      return Handover{Incarnation{role_of(line.words[1]), std::atoi(line.words[2].c_str()),
+                                  std::atoi(line.words[3].c_str())}};
+    }
     if (command == "refused") return Refused{line.words[1]};
     if (command == "resize") {
       Resize resize{
@@ -373,6 +380,12 @@ class Player {
     for (const LostMember& lost : report.lost)
       at() << "  lost " << member_name(lost.fault.role, lost.fault.index) << ": "
            << diagnosis::message_of(lost.fault) << "\n";
+    if (report.successor)
+      at() << "  successor of " << member_name(report.successor->role, report.successor->index) << ": "
+           << (report.successor->attached ? phase_name(report.successor->phase) : "not here") << "\n";
+    if (report.handed_over)
+      at() << "  handed over " << member_name(report.handed_over->role, report.handed_over->index) << " to "
+           << report.handed_over->number << "\n";
     if (report.shortage)
       at() << "  " << report.shortage->here << " here, " << report.shortage->missing << " missing\n";
     if (!report.model_path.empty()) at() << "  model " << report.model_path << "\n";

@@ -11,6 +11,7 @@
 //       [held=G [rank=N] [size=N]] [known=G] [catches=0]
 //   alive STREAM...                                  those that send heartbeats by themselves, every 200 ms
 //   resize worker=N [least=N]
+//   handover ROLE INDEX NUMBER | handover none       also, of a worker, job handover=INDEX [number=N]
 //   wait MS                                          time passes, with a tick every 50 ms
 //   away MS                                          time passes, and the coordinator sees nothing of it
 //   beat STREAM [gen=N] [step=N] [steps=N] [samples=N] [total=N] [phase=NAME] [hash=N hash_step=N]

@@ -246,6 +246,22 @@ TEST(ManifestTest, ANodeThatIsAvoidedIsRuledOutBesideWhatTheTemplateAsks) {
   EXPECT_FALSE(manifest(with)["spec"].contains("affinity")) << "no scheduler is asked";
 }
 
+TEST(ManifestTest, NodesThatAreShunnedAreTheLastChoice) {
+  cluster::PodSpec with = spec();
+  with.shunned_hosts = {"node-2", "node-3"};
+  const auto preferred = [](const Json& pod) {
+    return pod["spec"]["affinity"]["nodeAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"];
+  };
+  const auto other = [](const char* node) {
+    return Json({{"key", "metadata.name"}, {"operator", "NotIn"}, {"values", {node}}});
+  };
+  const Json ours = {{"weight", 100}, {"preference", {{"matchFields", {other("node-2"), other("node-3")}}}}};
+  EXPECT_EQ(preferred(manifest(with)), Json::array({ours}));
+  with.pod_template =
+      R"({"spec": {"affinity": {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [1]}}}})";
+  EXPECT_EQ(preferred(manifest(with)), Json::array({1, ours}));
+}
+
 // Of its table of what is added to pods.
 std::vector<std::string> rows_of_the_guide() {
   std::stringstream guide;

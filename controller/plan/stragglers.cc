@@ -1,0 +1,296 @@
+#include "controller/plan/stragglers.h"
+
+#include <algorithm>
+
+#include "base/pluralize.h"
+#include "base/text.h"
+#include "controller/diagnosis/straggler_text.h"
+#include "controller/plan/attempts.h"
+#include "controller/plan/elastic.h"
+#include "controller/plan/pods.h"
+#include "controller/plan/rules.h"
+
+namespace paceline::plan {
+
+namespace {
+
+using api::ReplacementOutcome;
+using api::Straggler;
+using api::StragglerAction;
+using api::StragglerReplacement;
+
+struct Judgement {
+  StragglerAction action = StragglerAction::kReport;
+  std::string why;
+  bool begins = false;            // its replacement, now
+  std::optional<Duration> later;  // look again
+};
+
+const StragglerReplacement* under_way(const api::Status& status) {
+  const auto found = std::ranges::find(status.straggler_replacements, ReplacementOutcome::kUnderWay,
+                                       &StragglerReplacement::outcome);
+  return found == status.straggler_replacements.end() ? nullptr : &*found;
+}
+
+bool is_within(const api::StragglerPolicy& policy, WallTime then, WallTime now) {
+  return now - then < std::chrono::seconds(policy.window_seconds);
+}
+
+bool is_of(const StragglerReplacement& each, const Straggler& straggler) {
+  return each.role == straggler.role && each.index == straggler.index;
+}
+
+// The time is in the transfer, and nothing that it tells of itself says why: another pod, on the same
+// network, may be as slow.
+bool may_be_a_link(const Straggler& straggler) {
+  using enum api::StragglerCause;
+  const bool own = straggler.cause == kCpuQuota || straggler.cause == kCpuContention ||
+                   straggler.cause == kMemoryPressure || straggler.cause == kGpuSlowdown;
+  return straggler.part == "transfer" && !own;
+}
+
+std::string seconds_text(double seconds) {
+  return format_duration(
+      std::chrono::round<std::chrono::milliseconds>(std::chrono::duration<double>(seconds)));
+}
+
+// A share of the time that steps take: the job is done so much sooner without it.
+double lost_share(const Straggler& straggler) {
+  return straggler.own_ms > 0 ? std::clamp(straggler.lost_ms / straggler.own_ms, 0.0, 1.0) : 0;
+}
+
+// The reason that an earlier replacement in this place forbids another one.
+std::optional<std::string> was_tried(const api::TrainingJob& job, const Straggler& straggler, WallTime now) {
+  for (const StragglerReplacement& each : job.status.straggler_replacements) {
+    if (!is_of(each, straggler) || !is_within(job.spec.stragglers, each.at, now)) continue;
+    const bool replaced =
+        each.outcome == ReplacementOutcome::kReplaced || each.outcome == ReplacementOutcome::kAsSlow;
+    if (replaced && each.successor == straggler.pod)
+      return str_cat("pod ", each.pod, " before it was slow, too: the node is not the cause");
+    if (each.outcome == ReplacementOutcome::kNoSuccessor && each.pod == straggler.pod) return each.message;
+  }
+  return std::nullopt;
+}
+
+// Why a member that is slow is never replaced; empty: it may be.
+std::string obstacle(const Observed& observed, const Straggler& straggler) {
+  const api::TrainingJob& job = observed.job;
+  const api::StragglerPolicy& policy = job.spec.stragglers;
+  if (policy.action != api::StragglerPolicyAction::kReplace)
+    return str_cat("spec.stragglers.action is ", api::name(policy.action));
+  if (straggler.kind == api::StragglerKind::kAllSlow) return "so many have a cause in common";
+  if (straggler.kind == api::StragglerKind::kMoreWork) return "another pod would have as much work";
+  if (!has_successor(job, straggler.role))
+    return str_cat("the job does not replace one ", role_name(straggler.role),
+                   " while the others go on (restartPolicy, restartScope)");
+  if (may_be_a_link(straggler)) return "it may be its link to the others that is slow";
+  if (straggler.factor < policy.factor)
+    return str_cat(diagnosis::factor_text(straggler.factor), " is less than spec.stragglers.factor, ",
+                   policy.factor);
+  if (const auto tried = was_tried(job, straggler, observed.now)) return *tried;
+  const auto used = std::ranges::count_if(
+      job.status.straggler_replacements,
+      [&](const StragglerReplacement& each) { return is_within(policy, each.at, observed.now); });
+  if (used >= policy.max_replacements)
+    return str_cat(pluralize(used, "slow member was", "slow members were"), " replaced in the last ",
+                   format_duration(std::chrono::seconds(policy.window_seconds)),
+                   " (spec.stragglers.maxReplacements)");
+  return "";
+}
+
+Judgement judge(const Observed& observed, const api::Status& status, const Straggler& straggler) {
+  using enum StragglerAction;
+  if (const StragglerReplacement* const now = under_way(status)) {
+    if (!is_of(*now, straggler)) return {kWait, str_cat("pod ", now->pod, " is replaced first")};
+    const std::string& phase = observed.report->successor_phase;
+    return {kReplace, str_cat("pod ", now->successor, " takes over", phase.empty() ? "" : ": ", phase)};
+  }
+  if (std::string why = obstacle(observed, straggler); !why.empty()) return {kReport, std::move(why)};
+  const double share = lost_share(straggler), worth = observed.job.spec.stragglers.lost_seconds;
+  const double lost =
+      share * std::chrono::duration<double>(observed.now - straggler.since.value_or(observed.now)).count();
+  const auto& left = observed.report->progress.eta_seconds;
+  if (left && *left * share < worth)
+    return {kWait, str_cat("the job ends in ", seconds_text(*left), ", and gains ",
+                           seconds_text(*left * share), " by it: less than spec.stragglers.lostSeconds")};
+  if (lost < worth) {
+    const double wait = share > 0 ? (worth - lost) / share : 1;
+    return {
+        kWait,
+        str_cat("the job has lost ", seconds_text(lost), " to it; it is replaced at ", seconds_text(worth)),
+        false, std::chrono::milliseconds(static_cast<std::int64_t>(std::clamp(wait, 0.0, 1e6) * 1000) + 1)};
+  }
+  return {kReplace, "", true};
+}
+
+void begin_handover(const Observed& observed, Straggler& straggler, Plan& plan) {
+  const auto index = static_cast<int>(straggler.index);
+  const std::int64_t number = newest_number(observed.job, straggler.role, index) + 1;
+  ++replacement_of(plan.status.restarts, straggler.role, straggler.index).successors;
+  const cluster::Pod* const pod = find_pod(observed, straggler.role, index);
+  auto& all = plan.status.straggler_replacements;
+  if (all.size() >= api::kMostStragglerReplacements) all.erase(all.begin());
+  all.push_back({.at = observed.now,
+                 .role = straggler.role,
+                 .index = straggler.index,
+                 .pod = straggler.pod,
+                 .host = pod == nullptr ? "" : pod->host,
+                 .successor = pod_name(observed.job, straggler.role, index, number),
+                 .factor = straggler.factor,
+                 .cause = straggler.cause});
+  straggler.why = str_cat("pod ", all.back().successor, " takes over");
+  record_event(observed, false, kStragglerReplacing,
+               str_cat(straggler.message, "; pod ", all.back().successor, " is to take over"),
+               "a slow member has cost the job spec.stragglers.lostSeconds", plan);
+  requeue(Duration::zero(), plan);
+}
+
+// The node of who was slow before is as good as any.
+void note_as_slow(const Observed& observed, Plan& plan) {
+  for (StragglerReplacement& each : plan.status.straggler_replacements) {
+    if (each.outcome != ReplacementOutcome::kReplaced) continue;
+    const auto successor = std::ranges::find_if(plan.status.stragglers, [&](const Straggler& straggler) {
+      return straggler.kind == api::StragglerKind::kSlow && straggler.pod == each.successor;
+    });
+    const bool slow =
+        successor != plan.status.stragglers.end() && 2 * (successor->factor - 1) > each.factor - 1;
+    if (!slow) continue;
+    each.outcome = ReplacementOutcome::kAsSlow;
+    each.ended = observed.now;
+    each.message = str_cat("pod ", each.successor, " is slow as pod ", each.pod,
+                           " was: ", each.host.empty() ? "its node" : str_cat("node ", each.host),
+                           " is not the cause, and is avoided no more");
+    record_event(observed, true, kStragglerAsSlow, each.message,
+                 "the successor of a slow member is slow, too", plan);
+  }
+}
+
+// Why the one that is under way is over without having taken over, and how; nothing: it is not.
+struct End {
+  ReplacementOutcome outcome;
+  std::string message;
+};
+std::optional<End> end_of(const Observed& whole, const StragglerReplacement& each, const Incarnation& to) {
+  const auto pod =
+      std::ranges::find(whole.pods, each.successor,
+                        [](const cluster::Pod& one) -> const std::string& { return one.spec.name; });
+  const std::string stays = str_cat(", and pod ", each.pod, " keeps its place");
+  if (pod != whole.pods.end() && pod->ended())
+    return End{ReplacementOutcome::kNoSuccessor,
+               str_cat("pod ", each.successor, " ended before it took over", stays)};
+  if (whole.now - each.at >= kHandoverTimeout) {
+    const std::string why =
+        pod == whole.pods.end() || pod->message.empty() ? "" : str_cat(" (", pod->message, ")");
+    return End{ReplacementOutcome::kNoSuccessor,
+               str_cat("pod ", each.successor, " has not taken over within ",
+                       format_duration(kHandoverTimeout), why, stays)};
+  }
+  const auto& report = *whole.report;
+  const bool known = report.state == JobState::kRunning && report.stragglers;
+  const bool still = known && std::ranges::any_of(*report.stragglers, [&](const Straggler& straggler) {
+                       return straggler.kind == api::StragglerKind::kSlow && straggler.role == to.role &&
+                              straggler.index == to.index;
+                     });
+  if (known && !still)
+    return End{ReplacementOutcome::kRecovered,
+               str_cat("pod ", each.pod, " holds the others back no more", stays)};
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<Incarnation> handover_of(const api::TrainingJob& job) {
+  const StragglerReplacement* const each = under_way(job.status);
+  if (each == nullptr || job.status.phase != api::Phase::kRunning) return std::nullopt;
+  const auto index = static_cast<int>(each->index);
+  const std::optional<std::int64_t> number = attempt_in(each->successor);
+  const bool taken =
+      number != newest_number(job, each->role, index) || number <= wanted_attempt(job, each->role, index);
+  const auto& replica = api::replica_spec(job, each->role);
+  if (taken || !replica || index >= replica->places()) return std::nullopt;
+  return Incarnation{each->role, index, *number};
+}
+
+std::vector<std::string> slow_hosts(const api::TrainingJob& job, WallTime now) {
+  std::vector<std::string> hosts;
+  for (const StragglerReplacement& each : job.status.straggler_replacements) {
+    const bool counts = each.outcome == ReplacementOutcome::kReplaced && !each.host.empty() &&
+                        is_within(job.spec.stragglers, each.at, now);
+    if (counts && std::ranges::find(hosts, each.host) == hosts.end()) hosts.push_back(each.host);
+  }
+  return hosts;
+}
+
+bool settle_handover(const Observed& whole, Plan& plan) {
+  const StragglerReplacement* const now = under_way(whole.job.status);
+  if (now == nullptr) return false;
+  const auto end = [&](ReplacementOutcome outcome, bool warning, const char* reason, std::string message) {
+    StragglerReplacement& each = plan.status.straggler_replacements[static_cast<std::size_t>(
+        now - whole.job.status.straggler_replacements.data())];
+    each.outcome = outcome;
+    each.ended = whole.now;
+    each.message = std::move(message);
+    plan.status_reason = each.message;
+    record_event(whole, warning, reason, each.message, "a replacement of a slow member has ended", plan);
+    requeue(Duration::zero(), plan);
+    return true;
+  };
+  const std::optional<Incarnation> to = handover_of(whole.job);
+  if (!to)
+    return end(ReplacementOutcome::kOverBefore, false, kStragglerKept,
+               str_cat("pod ", now->pod, " is no member any more, or the job trains no more"));
+  if (!whole.report || whole.report->attempt != whole.job.status.restarts.attempt) return false;
+  if (whole.report->handed_over == to) {
+    api::Replacement& place = replacement_of(plan.status.restarts, to->role, to->index);
+    place.count += place.successors;
+    place.successors = 0;
+    place.last = whole.now;
+    place.not_before.reset();
+    return end(ReplacementOutcome::kReplaced, false, kStragglerReplaced,
+               str_cat("pod ", now->pod, now->host.empty() ? "" : str_cat(" on ", now->host), " was ",
+                       diagnosis::factor_text(now->factor),
+                       " as slow as the others, and another member has its rank; pod ", now->successor,
+                       " has its place"));
+  }
+  if (auto over = end_of(whole, *now, *to))
+    return end(over->outcome, over->outcome == ReplacementOutcome::kNoSuccessor, kStragglerKept,
+               std::move(over->message));
+  requeue(std::max<Duration>(now->at + kHandoverTimeout - whole.now, Duration::zero()), plan);
+  return false;
+}
+
+void create_successor(const Observed& observed, const Observed& whole, Plan& plan) {
+  const std::optional<Incarnation> to = handover_of(observed.job);
+  if (!to) return;
+  const StragglerReplacement& each = *under_way(observed.job.status);
+  const bool there = std::ranges::any_of(
+      whole.pods, [&](const cluster::Pod& pod) { return pod.spec.name == each.successor; });
+  if (there) return;
+  for (const Slot& slot : desired_slots(observed.job)) {
+    if (slot.role != to->role || slot.index != to->index) continue;
+    cluster::PodSpec spec = pod_spec(observed, slot, to->number);
+    spec.avoid_host = each.host;
+    spec.shunned_hosts = slow_hosts(observed.job, observed.now);
+    plan.actions.push_back(CreatePod{std::move(spec), str_cat("it is to take over from pod ", each.pod)});
+  }
+}
+
+void act_on_stragglers(const Observed& observed, Plan& plan) {
+  note_as_slow(observed, plan);
+  Straggler* worst = nullptr;
+  for (Straggler& each : plan.status.stragglers) {
+    Judgement judgement = judge(observed, plan.status, each);
+    each.action = judgement.action;
+    each.why = std::move(judgement.why);
+    if (judgement.later) requeue(*judgement.later, plan);
+    if (judgement.begins && (worst == nullptr || each.lost_ms > worst->lost_ms)) worst = &each;
+    if (judgement.begins) each.why = "another one is replaced first";
+  }
+  if (worst == nullptr) return;
+  for (Straggler& each : plan.status.stragglers) {
+    if (&each != worst && each.action == StragglerAction::kReplace) each.action = StragglerAction::kWait;
+  }
+  begin_handover(observed, *worst, plan);
+}
+
+}  // namespace paceline::plan

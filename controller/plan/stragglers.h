@@ -1,0 +1,48 @@
+#pragma once
+
+// Slow members of a ring are replaced where the job asks for that (spec.stragglers.action: Replace). Pure;
+// docs/stragglers.md tells when.
+//
+// The successor comes first: a pod with the next number of the place, on another node, which joins as a
+// newcomer while the slow member trains on. The coordinator hands the place over at the end of a step
+// (core.h, Handover), to the successor or to a member that stands by, so that no view is smaller for it. Then
+// the place has the successor's number, and the slow pod goes as one of an earlier number. What was decided,
+// and what came of it, stands in status.stragglerReplacements, before the pod is made; one is under way at a
+// time.
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "controller/plan/observed.h"
+#include "controller/plan/plan.h"
+
+namespace paceline::plan {
+
+// Reasons of events.
+inline constexpr char kStragglerReplacing[] = "StragglerReplacing";
+inline constexpr char kStragglerReplaced[] = "StragglerReplaced";
+inline constexpr char kStragglerKept[] = "StragglerKept";      // it was to be replaced, and was not
+inline constexpr char kStragglerAsSlow[] = "StragglerAsSlow";  // its successor is slow, too
+
+// A successor that has not taken over by then is given up.
+inline constexpr Duration kHandoverTimeout = std::chrono::minutes(10);
+
+// The place that is to be handed over, and its successor's number. Nothing: none is.
+std::optional<Incarnation> handover_of(const api::TrainingJob& job);
+
+// Nodes of slow members that were replaced within the window: new pods had better not come there.
+std::vector<std::string> slow_hosts(const api::TrainingJob& job, WallTime now);
+
+// Ends the handover that is under way where something has come of it. True: the status says it now, and all else can wait for
+// the next pass.
+bool settle_handover(const Observed& whole, Plan& plan);
+
+// The successor's pod, where it is not there.
+void create_successor(const Observed& observed, const Observed& whole, Plan& plan);
+
+// Says of each straggler in the status what is done about it, and why; and begins that. REQUIRES: the status
+// has those of the report.
+void act_on_stragglers(const Observed& observed, Plan& plan);
+
+}  // namespace paceline::plan

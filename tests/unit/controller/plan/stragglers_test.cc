@@ -1,0 +1,303 @@
+#include "controller/plan/stragglers.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/unit/controller/plan/world.h"
+
+namespace paceline::plan {
+namespace {
+
+using api::ReplacementOutcome;
+using api::StragglerAction;
+using std::chrono::hours;
+using std::chrono::minutes;
+using std::chrono::seconds;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+constexpr auto kReplace = api::StragglerPolicyAction::kReplace;
+
+// A step takes 100 ms, and worker-1 is the cause of 40 of them.
+api::Straggler worker_1(const std::string& pod = "fashion-worker-1-0") {
+  return {.role = Role::kWorker,
+          .index = 1,
+          .rank = 2,
+          .pod = pod,
+          .part = "compute",
+          .factor = 1.67,
+          .own_ms = 100,
+          .typical_ms = 60,
+          .lost_ms = 40,
+          .cause = api::StragglerCause::kCpuQuota};
+}
+
+// A chief and three workers on two nodes, and worker-1 was found to be slow a moment ago.
+class PlanStragglersTest : public ::testing::Test {
+ protected:
+  PlanStragglersTest() {
+    api::TrainingJob job = make_job(1, 3);
+    job.spec.replica_specs.worker->restart_policy = api::RestartPolicy::kOnFailure;
+    job.spec.stragglers.action = kReplace;
+    begin(std::move(job));
+  }
+  void begin(api::TrainingJob job) {
+    world = make_running_world(std::move(job));
+    for (cluster::Pod& pod : world.pods) pod.host = pod.spec.index == 1 ? "node-b" : "node-a";
+    world.report->progress.eta_seconds = 3600;
+    world.report->stragglers = {worker_1()};
+    look();
+  }
+  Plan look(Duration later = {}) {
+    world.now += later;
+    Plan made = plan(world);
+    apply(made, world);
+    return made;
+  }
+  const api::Straggler& straggler() const { return world.job.status.stragglers.front(); }
+  const std::vector<api::StragglerReplacement>& told() const {
+    return world.job.status.straggler_replacements;
+  }
+  std::vector<std::string> pods() const {
+    std::vector<std::string> names;
+    for (const cluster::Pod& pod : world.pods) {
+      if (!pod.ended() && !pod.deleting) names.push_back(pod.spec.name);
+    }
+    return names;
+  }
+  bool runs(const std::string& name) const { return std::ranges::count(pods(), name) > 0; }
+  // It has cost 30 s by then: it is decided, and its successor's pod is made.
+  void decide() {
+    look(seconds(76));
+    look();
+  }
+  void hand_over() {
+    world.report->handed_over = handover_of(world.job);
+    world.report->stragglers.emplace();
+    look();
+    look();
+  }
+
+  Observed world;
+};
+
+TEST_F(PlanStragglersTest, ItIsReplacedOnceTheJobHasLostEnoughToIt) {
+  EXPECT_EQ(straggler().action, StragglerAction::kWait);
+  Plan made = look(seconds(74));
+  EXPECT_EQ(straggler().action, StragglerAction::kWait) << "29.6 s are lost";
+  ASSERT_TRUE(made.requeue_after.has_value());
+  EXPECT_LE(*made.requeue_after, seconds(1));
+  EXPECT_THAT(told(), IsEmpty());
+  made = look(seconds(2));
+  EXPECT_EQ(straggler().action, StragglerAction::kReplace);
+  EXPECT_THAT(actions_of<CreatePod>(made), IsEmpty()) << "first it is written";
+  ASSERT_EQ(told().size(), 1U);
+  EXPECT_EQ(told()[0].outcome, ReplacementOutcome::kUnderWay);
+  EXPECT_EQ(told()[0].pod, "fashion-worker-1-0");
+  EXPECT_EQ(told()[0].host, "node-b");
+  EXPECT_EQ(told()[0].successor, "fashion-worker-1-1");
+  EXPECT_EQ(handover_of(world.job), (Incarnation{Role::kWorker, 1, 1}));
+}
+
+TEST_F(PlanStragglersTest, TheSuccessorComesFirstAndElsewhere) {
+  look(seconds(76));
+  const Plan made = look();
+  const auto created = actions_of<CreatePod>(made);
+  ASSERT_EQ(created.size(), 1U);
+  EXPECT_EQ(created[0].spec.name, "fashion-worker-1-1");
+  EXPECT_EQ(created[0].spec.avoid_host, "node-b");
+  EXPECT_EQ(created[0].spec.env.at("PACELINE_INCARNATION"), "1");
+  EXPECT_THAT(actions_of<DeletePod>(made), IsEmpty());
+  EXPECT_EQ(pods().size(), 5U);
+  for (int i = 0; i < 3; ++i) EXPECT_THAT(actions_of<CreatePod>(look(seconds(1))), IsEmpty()) << "once";
+  EXPECT_EQ(pods().size(), 5U) << "both stay until the place is handed over";
+  EXPECT_EQ(world.job.status.phase, api::Phase::kRunning);
+}
+
+TEST_F(PlanStragglersTest, ThePlaceIsTheSuccessorsOnceItIsHandedOver) {
+  decide();
+  hand_over();
+  EXPECT_EQ(told()[0].outcome, ReplacementOutcome::kReplaced);
+  EXPECT_FALSE(runs("fashion-worker-1-0"));
+  EXPECT_TRUE(runs("fashion-worker-1-1"));
+  EXPECT_EQ(handover_of(world.job), std::nullopt);
+  EXPECT_THAT(actions_of<CreatePod>(look(seconds(1))), IsEmpty());
+  EXPECT_THAT(slow_hosts(world.job, world.now), ElementsAre("node-b"));
+  EXPECT_THAT(slow_hosts(world.job, world.now + hours(1)), IsEmpty()) << "windowSeconds";
+  EXPECT_EQ(world.job.status.restarts.total, 0) << "no failure";
+}
+
+TEST_F(PlanStragglersTest, LaterPodsShunTheSlowNode) {
+  decide();
+  hand_over();
+  kill(world, pod_of(world, Role::kWorker, 2), SIGKILL);
+  world.report->lost = {{.fault = {.kind = api::FaultKind::kDead,
+                                   .role = Role::kWorker,
+                                   .index = 2,
+                                   .pod = "fashion-worker-2-0",
+                                   .signal = SIGKILL},
+                         .age = seconds(1)}};
+  look();
+  const auto created = actions_of<CreatePod>(look());
+  ASSERT_EQ(created.size(), 1U);
+  EXPECT_THAT(created[0].spec.shunned_hosts, ElementsAre("node-b"));
+  EXPECT_EQ(created[0].spec.avoid_host, "") << "where nothing else has room it may come there";
+}
+
+TEST_F(PlanStragglersTest, ASuccessorThatIsAsSlowClearsTheNode) {
+  decide();
+  hand_over();
+  world.report->stragglers = {worker_1("fashion-worker-1-1")};
+  look();
+  EXPECT_EQ(told()[0].outcome, ReplacementOutcome::kAsSlow);
+  EXPECT_THAT(slow_hosts(world.job, world.now), IsEmpty());
+  look(minutes(10));
+  EXPECT_EQ(straggler().action, StragglerAction::kReport) << "another one would be as slow";
+  EXPECT_EQ(told().size(), 1U);
+}
+
+TEST_F(PlanStragglersTest, ASuccessorThatIsALittleSlowIsAnotherMatter) {
+  decide();
+  hand_over();
+  world.report->stragglers = {worker_1("fashion-worker-1-1")};
+  world.report->stragglers->front().factor = 1.2;
+  look();
+  EXPECT_EQ(told()[0].outcome, ReplacementOutcome::kReplaced);
+}
+
+TEST_F(PlanStragglersTest, AMemberThatRecoversStays) {
+  decide();
+  world.report->stragglers.emplace();
+  look();
+  EXPECT_EQ(told()[0].outcome, ReplacementOutcome::kRecovered);
+  look();
+  EXPECT_FALSE(runs("fashion-worker-1-1"));
+  EXPECT_TRUE(runs("fashion-worker-1-0"));
+  EXPECT_EQ(handover_of(world.job), std::nullopt);
+}
+
+TEST_F(PlanStragglersTest, ASuccessorThatEndsOrNeverComesIsGivenUpAndNotTriedAgain) {
+  decide();
+  for (cluster::Pod& each : world.pods) {
+    if (each.spec.name == "fashion-worker-1-1") finish(world, each, 3);
+  }
+  look();
+  EXPECT_EQ(told()[0].outcome, ReplacementOutcome::kNoSuccessor);
+  look(minutes(5));
+  EXPECT_EQ(straggler().action, StragglerAction::kReport);
+  EXPECT_EQ(told().size(), 1U);
+  look(hours(1));
+  look();
+  ASSERT_EQ(told().size(), 2U) << "the window has passed";
+  EXPECT_EQ(told()[1].successor, "fashion-worker-1-2") << "no number is used twice";
+  look();
+  look(kHandoverTimeout);
+  EXPECT_EQ(told()[1].outcome, ReplacementOutcome::kNoSuccessor);
+}
+
+TEST_F(PlanStragglersTest, AFailureInThePlaceTakesAFreshNumber) {
+  decide();
+  kill(world, pod_of(world, Role::kWorker, 1), SIGKILL);
+  world.report->stragglers.emplace();
+  world.report->state = JobState::kForming;
+  world.report->lost = {{.fault = {.kind = api::FaultKind::kDead,
+                                   .role = Role::kWorker,
+                                   .index = 1,
+                                   .pod = "fashion-worker-1-0",
+                                   .signal = SIGKILL},
+                         .age = seconds(1)}};
+  look();
+  look();
+  EXPECT_EQ(told()[0].outcome, ReplacementOutcome::kOverBefore);
+  look();
+  EXPECT_TRUE(runs("fashion-worker-1-2"));
+  EXPECT_FALSE(runs("fashion-worker-1-1"));
+}
+
+TEST_F(PlanStragglersTest, ASuspendedJobHasNoSuccessors) {
+  decide();
+  world.job.spec.run_policy.suspend = true;
+  for (int i = 0; i < 3; ++i) look();
+  EXPECT_THAT(pods(), IsEmpty());
+  EXPECT_EQ(told()[0].outcome, ReplacementOutcome::kOverBefore);
+}
+
+TEST_F(PlanStragglersTest, TheBudgetHoldsForAWindow) {
+  world.job.spec.stragglers.max_replacements = 1;
+  decide();
+  hand_over();
+  api::Straggler other = worker_1("fashion-worker-2-0");
+  other.index = 2;
+  world.report->stragglers = {other};
+  look();
+  look(minutes(10));
+  EXPECT_EQ(straggler().action, StragglerAction::kReport);
+  look(hours(1));
+  EXPECT_EQ(told().size(), 2U);
+}
+
+TEST_F(PlanStragglersTest, OneIsReplacedAtATimeTheWorstFirst) {
+  api::Straggler other = worker_1("fashion-worker-2-0");
+  other.index = 2;
+  other.lost_ms = 45;
+  world.report->stragglers = {worker_1(), other};
+  look();
+  look(seconds(80));
+  ASSERT_EQ(told().size(), 1U);
+  EXPECT_EQ(told()[0].pod, "fashion-worker-2-0");
+  look(seconds(1));
+  EXPECT_EQ(world.job.status.stragglers[0].action, StragglerAction::kWait);
+  EXPECT_EQ(world.job.status.stragglers[1].action, StragglerAction::kReplace);
+}
+
+TEST_F(PlanStragglersTest, AMemberWhoseReplacementGainsNothingStays) {
+  world.report->progress.eta_seconds = 60;
+  look(minutes(2));
+  EXPECT_EQ(straggler().action, StragglerAction::kWait) << "24 s would be gained";
+  EXPECT_THAT(told(), IsEmpty());
+}
+
+TEST_F(PlanStragglersTest, AMemberThatAnotherPodWouldNotHelpStays) {
+  const auto action_of = [&](auto&& change) {
+    api::TrainingJob job = make_job(1, 3);
+    job.spec.replica_specs.worker->restart_policy = api::RestartPolicy::kOnFailure;
+    job.spec.stragglers.action = kReplace;
+    api::Straggler found = worker_1();
+    change(job, found);
+    begin(std::move(job));
+    world.report->stragglers = {found};
+    look();
+    look(minutes(5));
+    return straggler().action;
+  };
+  EXPECT_EQ(action_of([](auto&, auto&) {}), StragglerAction::kReplace);
+  EXPECT_EQ(
+      action_of([](auto& job, auto&) { job.spec.stragglers.action = api::StragglerPolicyAction::kReport; }),
+      StragglerAction::kReport);
+  EXPECT_EQ(action_of([](auto& job, auto&) { job.spec.stragglers.factor = 1.7; }), StragglerAction::kReport);
+  EXPECT_EQ(action_of([](auto&, auto& found) { found.kind = api::StragglerKind::kMoreWork; }),
+            StragglerAction::kReport);
+  EXPECT_EQ(action_of([](auto&, auto& found) { found.kind = api::StragglerKind::kAllSlow; }),
+            StragglerAction::kReport);
+  EXPECT_EQ(action_of([](auto& job, auto&) {
+              job.spec.replica_specs.worker->restart_scope = api::RestartScope::kJob;
+            }),
+            StragglerAction::kReport);
+  const auto transfer = [&](api::StragglerCause cause) {
+    return action_of([cause](auto&, auto& found) {
+      found.part = "transfer";
+      found.cause = cause;
+    });
+  };
+  EXPECT_EQ(transfer(api::StragglerCause::kUnknown), StragglerAction::kReport) << "perhaps a link";
+  EXPECT_EQ(transfer(api::StragglerCause::kCpuQuota), StragglerAction::kReplace);
+}
+
+TEST_F(PlanStragglersTest, AJobThatIgnoresStragglersIsToldOfNone) {
+  world.job.spec.stragglers.action = api::StragglerPolicyAction::kIgnore;
+  look();
+  EXPECT_THAT(world.job.status.stragglers, IsEmpty());
+}
+
+}  // namespace
+}  // namespace paceline::plan
