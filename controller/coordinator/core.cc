@@ -69,6 +69,7 @@ CoordinatorCore::Impl::Impl(CoreConfig config, TimePoint now)
       places_(config_),
       progress_(now),
       watch_(config_, places_),
+      suspicions_(config_, places_, watch_),
       stragglers_(config_.finds_stragglers &&
                   (ring_ || config_.training.parameter_server().synchronization() ==
                                 v1::ParameterServerSpec::SYNCHRONOUS)),
@@ -334,11 +335,9 @@ void CoordinatorCore::Impl::check_weights(const Slot& slot, const v1::Heartbeat&
   std::vector<int> wrong =
       progress_.weights(slot.rank, static_cast<int>(trainers), step, heartbeat.weights_hash());
   if (wrong.empty()) return;
-  if (diverged_.empty()) diverged_since_ = now_;
-  diverged_ = std::move(wrong);
-  diverged_from_ =
-      str_cat(trainers == 2 ? "the other rank (with two ranks nobody can tell which is wrong)" : "most ranks",
-              " after ", pluralize(step, "step", "steps"));
+  const char* const from =
+      trainers == 2 ? "the other rank (with two ranks nobody can tell which is wrong)" : "most ranks";
+  suspicions_.differ(std::move(wrong), str_cat(from, " after ", pluralize(step, "step", "steps")), now_);
 }
 
 void CoordinatorCore::Impl::on_leaving(Slot& slot, const v1::Leaving& leaving) {
@@ -374,8 +373,7 @@ void CoordinatorCore::Impl::on_leaving(Slot& slot, const v1::Leaving& leaving) {
     model_path_ = cut(leaving.model_path());
     return wait_for_the_others(slot);
   }
-  const auto mine = [&](const diagnosis::PeerReport& r) { return r.reporter == number(slot); };
-  const bool reports = std::ranges::any_of(reports_, mine);
+  const bool reports = suspicions_.has_report_by(slot);
   const bool stopped = leaving.outcome() == v1::Leaving::STOPPED;
   const bool follows = stopped && leaving.follows();  // the one that was asked to will say so, or is dead
   lose(slot, {stopped ? Seen::kStopped : seen_in(leaving.cause()), why}, now_, reports || follows);
@@ -529,10 +527,7 @@ void CoordinatorCore::Impl::drop_surplus() {
     std::erase_if(lost_, [&](const Lost& each) {
       return each.fault.role == slot.role && each.fault.index == slot.index;
     });
-    const auto is_about = [&](const diagnosis::PeerReport& r) {
-      return r.reporter == number(slot) || r.peer == number(slot);
-    };
-    std::erase_if(reports_, is_about);
+    suspicions_.forget(slot);
     // The others of the view may wait for one that is gone already.
     missed |= slot.rank >= 0 && state_ != JobState::kForming && !slot.finished;
     slot.rank = -1;

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <set>
 #include <utility>
 
 #include "controller/coordinator/core_impl.h"
@@ -10,9 +9,6 @@
 namespace paceline::coordinator {
 
 using diagnosis::Evidence;
-using diagnosis::PeerReport;
-using diagnosis::RootCause;
-using diagnosis::Surroundings;
 using Seen = api::ObservationKind;
 
 LossDecision fail_on_loss(const api::Fault& verdict, int) {
@@ -42,18 +38,11 @@ void CoordinatorCore::Impl::on_peer_fault(Slot& slot, const v1::PeerFault& fault
   if (slot.observes() || peer->observes()) return ignored("observers have no links");
   if (peer->lost) return ignored("the others go on without that member");
   if (peer->left && !peer->evidence) return ignored("that member has finished");
-  // A member that trains stops at the first; a server goes on without those it has lost, who may be all: were
-  // one of its reports left out, it would seem to reach that one still.
-  const bool serves = slot.role == Role::kServer;
-  const auto of_it = [&](const PeerReport& r) { return r.reporter == number(slot); };
-  const auto same = [&](const PeerReport& r) { return of_it(r) && r.peer == number(*peer); };
-  if (serves && std::any_of(reports_.begin(), reports_.end(), same))
-    return ignored("it has reported that one already");
-  if (!serves && std::any_of(reports_.begin(), reports_.end(), of_it))
-    return ignored("it has reported one already");
-  reports_.push_back({number(slot), number(*peer), cut(fault.reason(), kMaxNameBytes)});
-  log(str_cat(slot.name(), " lost its link to ", peer->name(), " at step ", fault.step(), ": ",
-              reports_.back().reason));
+  const std::string reason = cut(fault.reason(), kMaxNameBytes);
+  if (!suspicions_.report(slot, *peer, reason))
+    return ignored(slot.role == Role::kServer ? "it has reported that one already"
+                                              : "it has reported one already");
+  log(str_cat(slot.name(), " lost its link to ", peer->name(), " at step ", fault.step(), ": ", reason));
 }
 
 // Silence is only evidence where the core was there to listen: after a pause of its own process (a stopped
@@ -89,7 +78,7 @@ void CoordinatorCore::Impl::find_silent() {
 // Time alone changes nothing but by the above, by carry_out() and by settle_end().
 TimePoint CoordinatorCore::Impl::due() const {
   if (is_final(state_)) return TimePoint::max();
-  if (suspicious_since_) return last_now_;
+  if (suspicions_.open()) return last_now_;
   TimePoint due = TimePoint::max();
   // Often enough that its own absence shows, and so that nobody's silence lasts unseen.
   if (places_.someone_attached()) due = last_now_ + longest_absence() / 2;
@@ -112,125 +101,13 @@ TimePoint CoordinatorCore::Impl::due() const {
   return due;
 }
 
-std::vector<Evidence> CoordinatorCore::Impl::all_evidence() const {
-  std::vector<Evidence> all;
-  for (const Slot& slot : members()) {
-    if (slot.evidence) {
-      all.push_back(*slot.evidence);
-    } else if (std::find(diverged_.begin(), diverged_.end(), slot.rank) != diverged_.end()) {
-      all.push_back({number(slot), {Seen::kDiverged, diverged_from_}, diverged_since_});
-    }
-  }
-  return all;
-}
-
-Surroundings CoordinatorCore::Impl::surroundings() const {
-  Surroundings around;
-  std::set<int> reporters;
-  for (const PeerReport& r : reports_) reporters.insert(r.reporter);
-  for (const Slot& slot : members()) {
-    const bool trains = slot.trains() && slot.attached();
-    const bool fresh = ring_ && trains && !slot.has_stepped;
-    around.places.push_back({slot.role == Role::kServer, trains, fresh});
-    // A heartbeat tells of steps before it.
-    around.servers_work |= trains && suspicious_since_ && !reporters.contains(number(slot)) &&
-                           slot.stepped_at > *suspicious_since_ + config_.grace;
-  }
-  return around;
-}
-
 void CoordinatorCore::Impl::decide() {
   find_silent();
-  const std::vector<Evidence> evidence = all_evidence();
-  if (evidence.empty() && reports_.empty()) {
-    suspicious_since_.reset();
-    return;
-  }
-  if (!suspicious_since_) suspicious_since_ = now_;
-  const Duration waited = now_ - *suspicious_since_;
-  if (!diagnosis::has_hard(evidence) && waited < config_.grace) return;  // reports come many at once
-  const RootCause root = *find_root_cause(evidence, reports_, surroundings());
-  const api::FaultKind kind = diagnosis::kind_of(root.seen.kind);
-  // A member that is frozen, hung or missing was so for long: no better evidence can be under way. Where the
-  // next view is formed without all that are gone, it is of no weight which of them went first.
-  const bool next_view =
-      diagnosis::has_hard(evidence) && decide_on(make_verdict(root)).action == LossAction::kFormNextView;
-  const bool ripe = kind == api::FaultKind::kFrozen || kind == api::FaultKind::kHung ||
-                    kind == api::FaultKind::kMissing || next_view;
-  if (!ripe && waited < config_.grace) return;
-  if (waited < config_.save_timeout && expects_the_asked(evidence)) return;
-  if (may_come_back(slots()[static_cast<std::size_t>(root.slot)])) return;
-  if (!root.sure && waited < config_.report_window) return;
-  if (!diagnosis::has_hard(evidence)) {
-    const auto quiet = [&](const Slot& s) {
-      return s.attached() && 2 * (now_ - s.last_heard) > 5 * config_.heartbeat_interval &&
-             waited < config_.grace + watch_.patience_with(s, now_, state_ == JobState::kForming);
-    };
-    if (std::any_of(members().begin(), members().end(), quiet))
-      return;  // it may be the frozen one that the reports are about
-  }
-  carry_out(make_verdict(root));
-}
-
-// The members that left follow another that was asked to stop. That one is still here, and will say so: rank
-// 0 once it has saved.
-bool CoordinatorCore::Impl::expects_the_asked(std::span<const Evidence> evidence) const {
-  return reports_.empty() && diagnosis::all_follow(evidence) &&
-         std::any_of(members().begin(), members().end(),
-                     [](const Slot& s) { return s.trains() && s.attached() && !s.evidence; });
-}
-
-// The cluster has not said that its process ended, and no peer has lost it.
-bool CoordinatorCore::Impl::may_come_back(const Slot& slot) const {
-  if (!slot.evidence || !slot.evidence->lapsed || now_ - slot.evidence->since >= config_.rejoin_grace)
-    return false;
-  return std::none_of(reports_.begin(), reports_.end(),
-                      [&](const PeerReport& r) { return r.peer == number(slot); });
-}
-
-api::Fault CoordinatorCore::Impl::make_verdict(const RootCause& root) const {
-  const Slot& slot = slots()[static_cast<std::size_t>(root.slot)];
-  api::Fault verdict{.kind = diagnosis::kind_of(root.seen.kind),
-                     .role = slot.role,
-                     .index = slot.index,
-                     .rank = slot.rank,
-                     .exit_code = slot.exit_code,
-                     .signal = slot.signal,
-                     .evidence = {root.seen}};
-  verdict.pod = slot.last_pod;
-  if (slot.hello) {
-    verdict.pod = slot.hello->pod();
-    verdict.host = slot.hello->host();
-    verdict.pid = slot.hello->pid();
-  }
-  // Servers count no steps: rank 0's.
-  if (slot.rank >= 0) verdict.step = slot.trains() || leader() == nullptr ? slot.step : leader()->step;
-  for (const int each : root.victims) {
-    if (verdict.victims.size() == api::kMostVictims) {
-      ++verdict.more_victims;
-    } else {
-      verdict.victims.push_back(victim_of(root, slots()[static_cast<std::size_t>(each)]));
-    }
-  }
-  return diagnosis::diagnose({}, std::move(verdict));
-}
-
-// Its report of the root cause, or else of another peer, says more than how it ended then.
-api::Victim CoordinatorCore::Impl::victim_of(const RootCause& root, const Slot& slot) const {
-  api::Victim victim{
-      .role = slot.role, .index = slot.index, .exit_code = slot.exit_code, .signal = slot.signal};
-  for (const Evidence& e : all_evidence()) {
-    if (e.slot == number(slot)) victim.seen = e.seen;
-  }
-  for (const PeerReport& r : reports_) {
-    if (r.reporter != number(slot)) continue;
-    victim.seen = {Seen::kLostLink, slots()[static_cast<std::size_t>(r.peer)].name()};
-    if (r.peer == root.slot) break;
-  }
-  const bool tells = api::is_own_word(root.seen.kind) || root.seen.kind == Seen::kNotJoined;
-  victim.same = tells && victim.seen == root.seen;
-  victim.seen.detail = victim.same ? "" : cut(victim.seen.detail, kMaxNameBytes);
-  return victim;
+  const auto next_view = [&](const api::Fault& verdict) {
+    return decide_on(verdict).action == LossAction::kFormNextView;
+  };
+  std::optional<api::Fault> verdict = suspicions_.ripe(now_, state_ == JobState::kForming, next_view);
+  if (verdict) carry_out(*std::move(verdict));
 }
 
 // With servers ranks are places, also in the view of an earlier coordinator, in which they train on unless
@@ -281,20 +158,14 @@ void CoordinatorCore::Impl::leave_behind(Slot& slot, api::Fault verdict) {
   if (slot.attached()) fence(slot.stream, diagnosis::message_of(verdict));
   const bool in_view = slot.rank >= 0, surplus = slot.surplus;
   if (in_view) {
-    const TimePoint since = slot.evidence ? slot.evidence->since : suspicious_since_.value_or(now_);
+    const TimePoint since = slot.evidence ? slot.evidence->since : suspicions_.since().value_or(now_);
     view_changes_.member_lost(diagnosis::message_of(verdict), now_ - since);
   }
   slot.incarnation = std::max(slot.incarnation, slot.hello ? slot.hello->incarnation() : 0) + 1;
   slot.vacate();
   slot.lost = true;
   slot.surplus = surplus;
-  if (in_view) {  // else those in the view wait for a word about one of them
-    reports_.clear();
-    diverged_.clear();
-  }
-  if (reports_.empty()) suspicious_since_.reset();
-  for (const Evidence& e : all_evidence())
-    suspicious_since_ = std::min(suspicious_since_.value_or(e.since), e.since);
+  suspicions_.leave_behind(in_view);
   if (in_view && state_ != JobState::kForming) {
     state_ = JobState::kForming;
     form_since_ = now_;
@@ -314,23 +185,12 @@ void CoordinatorCore::Impl::note_lost(Slot& slot, api::Fault verdict) {
   effects_.report_changed = true;
 }
 
-// All else that was seen is judged by itself: there may be more that are lost. What their peers have
-// reported, too, has time to be complete; what was seen of members alone has had it since then: of four
-// workers that fail at the same time the last one would be judged after four windows, when the cluster's word
-// of its end, without a reason, had long been taken.
 void CoordinatorCore::Impl::go_on_without(Slot& slot, api::Fault verdict) {
   if (slot.attached()) evict(slot.stream, diagnosis::message_of(verdict), false, true);
   slot.stream = {};
   slot.lost = slot.drained = true;
   slot.evidence.reset();
-  std::erase_if(reports_,
-                [&](const PeerReport& r) { return r.reporter == number(slot) || r.peer == number(slot); });
-  std::erase(diverged_, slot.rank);
-  suspicious_since_.reset();
-  if (reports_.empty()) {
-    for (const Evidence& e : all_evidence())
-      suspicious_since_ = std::min(suspicious_since_.value_or(e.since), e.since);
-  }
+  suspicions_.go_on_without(slot);
   reason_ = generation_.value > 0 ? str_cat("view ", generation_.value, " goes on without ", slot.name())
                                   : str_cat("gathering an earlier view's members without ", slot.name());
   note_lost(slot, std::move(verdict));

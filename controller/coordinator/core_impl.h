@@ -21,10 +21,10 @@
 #include "controller/coordinator/core_progress.h"
 #include "controller/coordinator/core_ring.h"
 #include "controller/coordinator/core_stragglers.h"
+#include "controller/coordinator/core_suspicions.h"
 #include "controller/coordinator/core_view_change.h"
 #include "controller/coordinator/core_watch.h"
 #include "controller/diagnosis/fault_text.h"
-#include "controller/diagnosis/root_cause.h"
 #include "controller/diagnosis/view_text.h"
 
 namespace paceline::coordinator {
@@ -77,15 +77,9 @@ class CoordinatorCore::Impl {
   void forgive_own_absence();
   Duration longest_absence() const { return config_.heartbeat_timeout / 2; }
   LossDecision decide_on(const api::Fault& verdict);
-  bool may_come_back(const Slot& slot) const;
   void lose(const std::vector<Sighting>& sightings);
   void find_silent();
-  std::vector<diagnosis::Evidence> all_evidence() const;
-  diagnosis::Surroundings surroundings() const;
-  bool expects_the_asked(std::span<const diagnosis::Evidence> evidence) const;
   void decide();
-  api::Fault make_verdict(const diagnosis::RootCause& root) const;
-  api::Victim victim_of(const diagnosis::RootCause& root, const Slot& slot) const;
   void carry_out(api::Fault verdict);
   void go_on_without(Slot& slot, api::Fault verdict);
   void leave_behind(Slot& slot, api::Fault verdict);
@@ -123,7 +117,7 @@ class CoordinatorCore::Impl {
   std::span<Slot> members() { return places_.members(); }
   std::span<const Slot> members() const { return places_.members(); }
   Slot* leader() { return places_.leader(); }
-  const Slot* leader() const { return const_cast<Impl*>(this)->leader(); }
+  const Slot* leader() const { return places_.leader(); }
   int number(const Slot& slot) const { return places_.number(slot); }
   void log(std::string reason) { effects_.reasons.push_back(std::move(reason)); }
   void evict(StreamId stream, const std::string& reason, bool finished, bool close);
@@ -151,6 +145,7 @@ class CoordinatorCore::Impl {
   ViewChanges view_changes_;
   std::optional<api::ViewChange> view_change_;  // the newest
   Watch watch_;
+  Suspicions suspicions_;
   Stragglers stragglers_;
   TimePoint now_{}, last_now_;
   TimePoint form_since_;     // Forming since
@@ -167,11 +162,6 @@ class CoordinatorCore::Impl {
   StreamId
       saver_;  // of those that are evicted the one that saves what it holds; 0: as they know by themselves
 
-  std::optional<TimePoint> suspicious_since_;   // the first evidence of the window was seen
-  std::vector<diagnosis::PeerReport> reports_;  // one of a pair, at most: on_peer_fault()
-  std::vector<int> diverged_;                   // ranks
-  TimePoint diverged_since_{};
-  std::string diverged_from_;
   std::optional<api::Fault> verdict_;
   struct Lost {
     api::Fault fault;

@@ -102,6 +102,7 @@ class Places {
   std::span<const Slot> members() const { return {slots_.data(), members_}; }
   int number(const Slot& slot) const { return static_cast<int>(&slot - slots_.data()); }
   Slot* leader();  // rank 0; null: there is none
+  const Slot* leader() const { return const_cast<Places*>(this)->leader(); }
   Slot* slot_of(StreamId stream);
   Slot* slot_of(int role, std::int64_t index);
 

@@ -90,7 +90,7 @@ TimePoint CoordinatorCore::Impl::end_due() const {
 }
 
 void CoordinatorCore::Impl::form_if_complete() {
-  if (state_ != JobState::kForming || suspicious_since_ || !judges()) return;
+  if (state_ != JobState::kForming || suspicions_.open() || !judges()) return;
   if (ring_) return form_ring();
   const auto all = [&](auto condition) {
     return std::all_of(members().begin(), members().end(),
@@ -154,7 +154,7 @@ void CoordinatorCore::Impl::form(std::uint64_t generation, const std::vector<Slo
 // Joiners come when all that are wanted have the state, or do not get it from those who train: then the next
 // view begins with a copy of it. Those whose places are to go leave.
 void CoordinatorCore::Impl::take_in_joiners() {
-  if (!ring_ || state_ != JobState::kRunning || suspicious_since_ || !judges()) return;
+  if (!ring_ || state_ != JobState::kRunning || suspicions_.open() || !judges()) return;
   const auto has_finished = [](const Slot& s) { return s.rank >= 0 && s.left && s.finished; };
   if (std::ranges::any_of(members(), has_finished)) return;  // training is over: rank 0 may be saving yet
   for (const Slot& slot : members()) {
@@ -333,9 +333,7 @@ v1::ViewMember CoordinatorCore::Impl::view_member(const Slot& slot) {
 }
 
 void CoordinatorCore::Impl::drain_for_next_view(const std::string& why) {
-  suspicious_since_.reset();
-  reports_.clear();
-  diverged_.clear();
+  suspicions_.clear();
   if (state_ == JobState::kForming) return;
   if (state_ == JobState::kRunning) watch_.drain_begins(now_);
   state_ = JobState::kDraining;
@@ -349,8 +347,7 @@ void CoordinatorCore::Impl::drain_for_next_view(const std::string& why) {
 
 // The members of the view wait for one that is not in it any more: the next view ends that.
 void CoordinatorCore::Impl::form_anew(std::string why) {
-  reports_.clear();
-  diverged_.clear();
+  suspicions_.view_is_over();
   state_ = JobState::kForming;
   form_since_ = now_;
   reason_ = std::move(why);
