@@ -1,5 +1,5 @@
 """A ring on real pods that loses a worker, the chief, a node, and a worker while nobody leads: nobody else starts again, and the job ends as an
-undisturbed one does."""
+undisturbed one does. And one whose member is slow."""
 
 import contextlib
 import re
@@ -8,7 +8,7 @@ import tempfile
 
 import unittest_report
 from cluster_case import needs_cluster
-from job_case import SLOW
+from job_case import ENDLESS_STEPS, SLOW
 from machine import cluster, parts
 from ring_case import RingCase, ring, successor_of
 
@@ -43,6 +43,40 @@ class ElasticTest(RingCase):
                          [("chief", "Deleted", 1)])
         self.assertEqual(sum(each["count"] for each in status["restarts"]["byCause"]), 4)
         self.assert_no_step_is_lost(steady, told())
+
+    def test_a_slow_member_is_replaced_on_another_node_while_the_others_train(self):
+        home, away = self.nodes()
+        training = {"model": {"type": "mlp", "hidden": [256, 256], "classes": 10}, "globalBatchSize": 384, "steps": ENDLESS_STEPS}
+        pod = {"containers": [{"name": "trainer", "resources": {"limits": {"cpu": "400m"}}}]}
+        steady, slow = self.begin("uneven", home, pod, training)
+        others = {each: self.lives("uneven")[each] for each in ("uneven-chief-0-0", steady)}
+        self.throttle(slow, 4)
+        found = self.wait_until("the slow one", lambda: [each for each in self.status("uneven").get("stragglers", []) if each["kind"] == "Slow"], 60)
+        self.assertEqual([(each["pod"], each["action"]) for each in found], [(slow, "Report")])
+        self.kubectl("patch", "tj/uneven", "--type=merge", "-p", '{"spec": {"stragglers": {"action": "Replace", "lostSeconds": 2}}}')
+        done = self.wait_until("its replacement", lambda: [each for each in self.status("uneven").get("stragglerReplacements", [])
+                                                           if each["outcome"] != "UnderWay"], 120)
+        successor = successor_of(slow)
+        self.assertEqual([(each["pod"], each["host"], each["successor"], each["outcome"], each["cause"]) for each in done],
+                         [(slow, away, successor, "Replaced", "CpuQuota")])
+        self.wait_until_whole("uneven", set(others) | {successor})
+        self.wait_until("the slow pod's end", lambda: slow not in self.pods("uneven"))
+        after = self.lives("uneven")
+        self.assertEqual({each: after[each] for each in others}, others, "nobody else was started again")
+        self.assertEqual(self.pods("uneven")[successor]["spec"]["nodeName"], home)
+        status = self.status("uneven")
+        self.assertEqual((status["phase"], status["view"]["generation"], status["view"]["change"]["stepsLost"]), ("Running", 2, 0))
+        self.assertEqual(status["restarts"]["total"], 0)
+        reasons = {event["reason"] for event in self.get("events")["items"] if event["involvedObject"]["name"] == "uneven"}
+        self.assertLessEqual({"StragglerDetected", "StragglerReplacing", "StragglerReplaced", "ViewChanged"}, reasons)
+        self.assertNotIn("StragglerAsSlow", reasons)
+        # Its node is the last choice from now on.
+        self.lose("uneven", successor, self.delete)
+        next_pod = self.pods("uneven")[successor_of(successor)]
+        preferred = next_pod["spec"]["affinity"]["nodeAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"]
+        self.assertEqual([each["matchFields"] for each in (one["preference"] for one in preferred)],
+                         [[{"key": "metadata.name", "operator": "NotIn", "values": [away]}]])
+        self.kubectl("delete", "tj/uneven", "--wait=false")
 
     def lose(self, name, pod, how):
         """The pod that takes this one's place, when the ring is whole again; nobody else was started again."""
