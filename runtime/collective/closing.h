@@ -9,6 +9,8 @@
 
 namespace paceline::collective {
 
+inline constexpr char kRetired[] = "its view has ended";
+
 class Closing {
  public:
   // True when this call was the first.

@@ -50,6 +50,7 @@ struct Counters {
   std::uint64_t operations = 0;
   std::int64_t wait_ns = 0;      // blocked because a peer had not come yet
   std::int64_t transfer_ns = 0;  // moving and reducing bytes
+  int kept_links = 0;            // to so many peers the connections are those of an earlier view
 };
 
 class Communicator {
@@ -76,6 +77,10 @@ class Communicator {
 
   // Closes with `reason` (made ABORTED where it is OK); idempotent; the first reason stays.
   virtual void close(absl::Status reason) = 0;
+  // Ends a view in which this rank makes no call any more, and all that it made have ended well: peers are
+  // told nothing, and its links wait for the next view that the fabric connects. It is closed then; nothing
+  // happens where it is already. Called as collectives are.
+  virtual void retire() {}
   // OK while open, else why it closed.
   virtual absl::Status closed() const = 0;
   virtual Counters counters() const = 0;

@@ -4,9 +4,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <functional>
 #include <mutex>
 
 #include "base/file.h"
+#include "base/guarded.h"
 #include "base/hex.h"
 #include "base/limits.h"
 #include "base/random.h"
@@ -125,10 +127,14 @@ class FabricOfSockets final : public Fabric {
  private:
   absl::StatusOr<std::unique_ptr<Communicator>> connect_shared(const Group& group, Deadline deadline);
   absl::StatusOr<std::unique_ptr<Communicator>> connect_tcp(const Group& group, Deadline deadline);
-  absl::StatusOr<std::vector<MetPeer>> meet_all(const RendezvousPlan& plan, Deadline deadline) {
+  absl::StatusOr<std::vector<MetPeer>> meet_all(const RendezvousPlan& plan, Deadline deadline,
+                                                std::vector<MetPeer> kept = {}) {
     const std::lock_guard one_view_at_a_time(meet_mutex_);
-    return meeting_->meet(plan, deadline);
+    return meeting_->meet(plan, deadline, std::move(kept));
   }
+  // The links of these members, by their ranks; those of others end.
+  std::vector<MetPeer> take_kept(const Group& group, bool shared);
+  std::function<void(std::vector<MetPeer>)> keeper(const Group& group, bool shared);
 
   const FabricOptions options_;
   const Clock& clock_;
@@ -136,7 +142,42 @@ class FabricOfSockets final : public Fabric {
   std::unique_ptr<transport::Arena> arena_;
   const std::unique_ptr<Rendezvous> meeting_;
   std::mutex meet_mutex_;
+  // The links of a view that has ended well, for the next one.
+  struct Kept {
+    std::vector<std::string> peers;  // a process's local socket is nobody else's
+    std::vector<MetPeer> links;      // as many
+    bool shared = false;
+  };
+  Guarded<Kept> kept_;
 };
+
+std::function<void(std::vector<MetPeer>)> FabricOfSockets::keeper(const Group& group, bool shared) {
+  std::vector<std::string> processes;
+  for (const GroupMember& member : group.members) processes.push_back(member.address.local_socket);
+  return [this, processes = std::move(processes), shared](std::vector<MetPeer> links) {
+    Kept kept{{}, std::move(links), shared};
+    for (const MetPeer& link : kept.links)
+      kept.peers.push_back(processes[static_cast<std::size_t>(link.rank)]);
+    std::swap(*kept_.lock(), kept);
+  };
+}
+
+std::vector<MetPeer> FabricOfSockets::take_kept(const Group& group, bool shared) {
+  Kept kept = std::exchange(*kept_.lock(), {});
+  std::vector<MetPeer> links;
+  for (std::size_t i = 0; i < kept.links.size() && kept.shared == shared; ++i) {
+    const auto member = std::ranges::find_if(
+        group.members, [&](const GroupMember& each) { return each.address.local_socket == kept.peers[i]; });
+    if (member == group.members.end()) continue;
+    links.push_back(std::move(kept.links[i]));
+    links.back().rank = static_cast<int>(member - group.members.begin());
+  }
+  return links;
+}
+
+int kept_of(const std::vector<MetPeer>& met) {
+  return static_cast<int>(std::ranges::count_if(met, &MetPeer::kept));
+}
 
 std::vector<std::string> names_of(const Group& group) {
   std::vector<std::string> names;
@@ -159,7 +200,7 @@ absl::StatusOr<std::unique_ptr<Communicator>> FabricOfSockets::connect_shared(co
     transport::SharedGroup::format(mappings->page.memory(), world);
     plan.descriptors_for_higher = {page.get()};
   }
-  PL_ASSIGN_OR_RETURN(std::vector<MetPeer> met, meet_all(plan, deadline));
+  PL_ASSIGN_OR_RETURN(std::vector<MetPeer> met, meet_all(plan, deadline, take_kept(group, true)));
 
   mappings->arenas.resize(static_cast<std::size_t>(world));
   std::vector<PeerMemory> peers(static_cast<std::size_t>(world));
@@ -182,8 +223,9 @@ absl::StatusOr<std::unique_ptr<Communicator>> FabricOfSockets::connect_shared(co
   PL_ASSIGN_OR_RETURN(transport::SharedGroup shared,
                       transport::SharedGroup::attach(mappings->page.memory(), world, group.rank,
                                                      transport::SpinPolicy::for_members(world)));
-  SharedWiring wiring{shared,       group.generation,    names_of(group), std::move(peers),
-                      arena_.get(), std::move(mappings), seen_of_arena};
+  SharedWiring wiring{shared,           group.generation, names_of(group),
+                      std::move(peers), arena_.get(),     std::move(mappings),
+                      seen_of_arena,    kept_of(met),     keeper(group, true)};
   auto communicator = std::make_unique<SharedCommunicator>(std::move(wiring), clock_);
   PL_RETURN_IF_ERROR(communicator->watch(std::move(watched)));
   return communicator;
@@ -198,9 +240,11 @@ absl::StatusOr<std::unique_ptr<Communicator>> FabricOfSockets::connect_tcp(const
   std::erase_if(plan.peers, [&](const transport::RendezvousPeer& peer) {
     return !std::binary_search(partners.begin(), partners.end(), peer.rank);
   });
-  PL_ASSIGN_OR_RETURN(std::vector<MetPeer> met, meet_all(plan, deadline));
+  PL_ASSIGN_OR_RETURN(std::vector<MetPeer> met, meet_all(plan, deadline, take_kept(group, false)));
 
   StreamWiring wiring;
+  wiring.kept_links = kept_of(met);
+  wiring.keep = keeper(group, false);
   wiring.rank = group.rank;
   wiring.world = world;
   wiring.generation = group.generation;

@@ -72,9 +72,10 @@ class Fabric {
   // thread calls arena(), connect() or meet().
   virtual absl::Status renew_arena() = 0;
 
-  // Connects to the other members of `group`, all of which must call it with the same generation.
-  // INVALID_ARGUMENT, UNAVAILABLE, DEADLINE_EXCEEDED (names the missing member), PERMISSION_DENIED (a peer
-  // with another key).
+  // Connects to the other members of `group`, all of which must call it with the same generation. Links that
+  // the communicator before left at its retire() go on to the same processes; one that was not retired is
+  // gone by now: the peers that keep their ends wait for that. INVALID_ARGUMENT, UNAVAILABLE,
+  // DEADLINE_EXCEEDED (names the missing member), PERMISSION_DENIED (a peer with another key).
   virtual absl::StatusOr<std::unique_ptr<Communicator>> connect(const Group& group, Deadline deadline) = 0;
   // Whether connect() and meet() of this group share memory. INVALID_ARGUMENT: kSharedMemory, and a member
   // is on another host.

@@ -189,6 +189,18 @@ void SharedCommunicator::close(absl::Status reason) {
   wiring_.group.abort(fault);
 }
 
+// The page is the view's, and goes with it.
+void SharedCommunicator::retire() {
+  if (!closed().ok() || !closing_.close(absl::AbortedError(kRetired)) || watch_ == nullptr) return;
+  std::vector<transport::MetPeer> links;
+  for (transport::PeerWatch::Peer& peer : watch_->take_peers()) {
+    transport::MetPeer& link = links.emplace_back();
+    link.rank = peer.rank;
+    link.channels.push_back(std::move(peer.control));
+  }
+  wiring_.keep(std::move(links));
+}
+
 absl::Status SharedCommunicator::closed() const {
   if (!closing_.is_closed()) {
     absl::Status fault = adopt_fault();
@@ -222,6 +234,7 @@ Counters SharedCommunicator::counters() const {
   counters.operations = operations_.load(std::memory_order_relaxed);
   counters.wait_ns = wait_ns_.load(std::memory_order_relaxed);
   counters.transfer_ns = transfer_ns_.load(std::memory_order_relaxed);
+  counters.kept_links = wiring_.kept_links;
   return counters;
 }
 

@@ -10,6 +10,7 @@
 // bf16 in fp32, rounded once. Threads and errors: communicator.h.
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -18,6 +19,7 @@
 #include "runtime/collective/closing.h"
 #include "runtime/transport/memory.h"
 #include "runtime/transport/peer_watch.h"
+#include "runtime/transport/rendezvous.h"
 #include "runtime/transport/shared_group.h"
 
 namespace paceline::collective {
@@ -36,6 +38,8 @@ struct SharedWiring {
   const transport::Arena* arena = nullptr;
   std::shared_ptr<void> keep_alive;  // what the memory above belongs to
   std::size_t seen_of_arena = 0;     // bytes from its begin that all peers have mapped
+  int kept_links = 0;
+  std::function<void(std::vector<transport::MetPeer>)> keep = nullptr;  // what retire() leaves
 };
 
 class SharedCommunicator final : public CallCommunicator {
@@ -47,6 +51,7 @@ class SharedCommunicator final : public CallCommunicator {
   int world_size() const override { return wiring_.group.world_size(); }
   Generation generation() const override { return wiring_.generation; }
   void close(absl::Status reason) override;
+  void retire() override;
   absl::Status closed() const override;
   Counters counters() const override;
 

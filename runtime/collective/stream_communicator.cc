@@ -134,6 +134,22 @@ void StreamCommunicator::on_event(const transport::PeerEvent& event) {
   }
 }
 
+// Streams are empty: a call ends well when all that its schedule sends this rank is here, and what it sent
+// itself waits for peers that have it yet to read, or fail and keep nothing.
+void StreamCommunicator::retire() {
+  if (!closing_.close(absl::AbortedError(kRetired)) || watch_ == nullptr) return;
+  std::vector<std::vector<UniqueFd>> data = wiring_.streams->take_sockets();
+  std::vector<transport::MetPeer> links;
+  for (transport::PeerWatch::Peer& peer : watch_->take_peers()) {
+    transport::MetPeer& link = links.emplace_back();
+    link.rank = peer.rank;
+    link.channels.push_back(std::move(peer.control));
+    for (UniqueFd& socket : data[static_cast<std::size_t>(peer.rank)])
+      link.channels.push_back(std::move(socket));
+  }
+  wiring_.keep(std::move(links));
+}
+
 void StreamCommunicator::close(absl::Status reason) {
   close_blaming(std::move(reason), -1);
 }
@@ -161,6 +177,7 @@ Counters StreamCommunicator::counters() const {
   counters.operations = operations_.load(std::memory_order_relaxed);
   counters.wait_ns = wait_ns_.load(std::memory_order_relaxed);
   counters.transfer_ns = transfer_ns_.load(std::memory_order_relaxed);
+  counters.kept_links = wiring_.kept_links;
   return counters;
 }
 

@@ -4,6 +4,7 @@
 // Threads and errors: communicator.h.
 
 #include <atomic>
+#include <functional>
 #include <list>
 #include <memory>
 #include <string>
@@ -14,6 +15,7 @@
 #include "runtime/collective/closing.h"
 #include "runtime/collective/schedule_runner.h"
 #include "runtime/transport/peer_watch.h"
+#include "runtime/transport/rendezvous.h"
 
 namespace paceline::collective {
 
@@ -24,6 +26,8 @@ struct StreamWiring {
   std::vector<std::string> names;  // by rank
   std::unique_ptr<transport::Streams> streams;
   int spin_turns = 0;
+  int kept_links = 0;
+  std::function<void(std::vector<transport::MetPeer>)> keep;  // what retire() leaves
 };
 
 class StreamCommunicator final : public CallCommunicator {
@@ -37,6 +41,7 @@ class StreamCommunicator final : public CallCommunicator {
   int world_size() const override { return wiring_.world; }
   Generation generation() const override { return wiring_.generation; }
   void close(absl::Status reason) override;
+  void retire() override;
   absl::Status closed() const override { return closing_.reason(); }
   Counters counters() const override;
 

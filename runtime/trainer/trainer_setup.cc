@@ -132,6 +132,7 @@ Decision Trainer::wait_for_view() {
     session_->leave();
   }
   session_.reset();
+  if (communicator_ != nullptr) communicator_->retire();  // all of its steps have ended well
   parts_.membership.progress().set_phase(v1::WAITING);
   parts_.membership.beat_now();  // the next view waits for it
   return enter(next_view(kFormingLimit), "the coordinator formed no view in time");
@@ -167,6 +168,8 @@ Decision Trainer::stand_by() {
 
 absl::Status Trainer::connect() {
   if (servers_) return connect_servers();
+  links_.drop();
+  communicator_.reset();  // peers may wait for its end
   PL_ASSIGN_OR_RETURN(communicator_, parts_.fabric.connect(group_, Deadline::after(now(), kLoadLimit)));
   links_.adopt(group_.generation,
                [links = communicator_](absl::Status reason) { links->close(std::move(reason)); });
@@ -419,9 +422,11 @@ Decision Trainer::align() {
     progress.set_resumed(replica_->step(), samples_of_steps(spec_, replica_->step()));
   }
   progress.set_phase(v1::TRAINING);
+  const int kept = servers_ ? 0 : communicator_->counters().kept_links;
   parts_.logger.info(str_cat("view ", group_.generation.value, ": rank ", group_.rank, " of ",
                              group_.members.size(), ", from step ", replica_->step(), ", ",
-                             format_duration(now() - started_), " after the start"));
+                             format_duration(now() - started_), " after the start",
+                             kept == 0 ? "" : str_cat(", by ", kept, " of its links before")));
   const Step saved = source_.has_value() ? source_->saved_step : replica_->step();
   const bool evaluates = source_.has_value() && source_->evaluates;
   const Decision decision = machine_.aligned(replica_->step(), saved, evaluates, now());

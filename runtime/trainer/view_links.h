@@ -1,12 +1,14 @@
 #pragma once
 
 // A view's links, with which a member waits for its peers, and what ends that: the end of its membership, a
-// newer view, and a stop whose time is over. Each closes the links within a millisecond, and with them every wait.
+// newer view, and a stop whose time is over. Each closes the links within a millisecond, and with them every
+// wait.
 //
 // Threads: the hooks come from the membership's thread, and from StopRequest's; all else is the training
 // thread's.
 
 #include <functional>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "base/guarded.h"
@@ -33,6 +35,8 @@ class ViewLinks {
 
   // The links of this view are there; `close` closes them, from any thread, perhaps before this returns.
   void adopt(Generation view, Close close);
+  // There are none.
+  void drop() { const Links gone = std::exchange(*links_.lock(), {}); }
   // Whether a newer view has come.
   bool is_superseded(Generation view) const { return ring_ && membership_.newest_view() > view; }
 

@@ -59,7 +59,8 @@ absl::StatusOr<Message> decode(std::span<const std::byte, kMessageBytes> bytes) 
   if (version != kLinkVersion) return absl::InvalidArgumentError(str_cat("link protocol version ", version));
   Message message;
   const std::uint8_t type = reader.u8();
-  if (type < 1 || type > 4) return absl::InvalidArgumentError(str_cat("handshake message of type ", type));
+  const bool known = (type >= 1 && type <= 4) || type == static_cast<std::uint8_t>(MessageType::kRenewal);
+  if (!known) return absl::InvalidArgumentError(str_cat("handshake message of type ", type));
   message.type = static_cast<MessageType>(type);
   message.channel = reader.u8();
   message.generation.value = reader.u64();
@@ -80,19 +81,35 @@ absl::StatusOr<Message> decode(std::span<const std::byte, kMessageBytes> bytes) 
   return message;
 }
 
-Digest prove(const Key& key, Side side, const Message& hello, const Nonce& server_nonce) {
-  static constexpr char kServer[16] = "paceline server", kClient[16] = "paceline client";
-  const auto hello_bytes = encode(hello);
+namespace {
+
+using Label = char[16];
+
+Digest hmac_of(const Key& key, const Label& label, const Message& message, const Nonce& nonce) {
+  const auto bytes = encode(message);
   std::array<std::uint8_t, 16 + kMessageBytes + 32> text;
-  std::memcpy(text.data(), side == Side::kServer ? kServer : kClient, 16);
-  std::memcpy(text.data() + 16, hello_bytes.data(), hello_bytes.size());
-  std::memcpy(text.data() + 16 + kMessageBytes, server_nonce.data(), server_nonce.size());
+  std::memcpy(text.data(), label, sizeof(label));
+  std::memcpy(text.data() + 16, bytes.data(), bytes.size());
+  std::memcpy(text.data() + 16 + kMessageBytes, nonce.data(), nonce.size());
   Digest digest;
   unsigned int length = 0;
   const unsigned char* done = ::HMAC(::EVP_sha256(), key.data(), static_cast<int>(key.size()), text.data(),
                                      text.size(), digest.data(), &length);
   PL_CHECK(done != nullptr && length == digest.size(), "HMAC-SHA256 gives 32 bytes");
   return digest;
+}
+
+}  // namespace
+
+Digest prove(const Key& key, Side side, const Message& hello, const Nonce& server_nonce) {
+  static constexpr Label kServer = "paceline server", kClient = "paceline client";
+  return hmac_of(key, side == Side::kServer ? kServer : kClient, hello, server_nonce);
+}
+
+Digest prove_renewal(const Key& key, Message renewal) {
+  static constexpr Label kRenews = "paceline renews";
+  renewal.proof = {};
+  return hmac_of(key, kRenews, renewal, {});
 }
 
 bool equal(const Digest& a, const Digest& b) {

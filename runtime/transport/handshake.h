@@ -8,6 +8,13 @@
 //   nonce) client -> server   proof      HMAC-SHA256(key, "paceline client\0" + hello + server's nonce) (+
 //   descriptors) server -> client   verdict    accepted or why not (+ descriptors)
 //
+// Connections of an earlier view between the same two processes carry the next one by two messages on
+// connection 0, HMAC-SHA256(key, "paceline renews\0" + renewal without its proof + 32 zeros) by that view's
+// key:
+//
+//   higher rank -> lower   renewal (+ descriptors)
+//   lower -> higher        renewal, its own (+ descriptors)
+//
 // Every message has the same kMessageBytes bytes and a checksum; anything else on the wire ends the
 // connection.
 
@@ -29,7 +36,8 @@ inline constexpr std::uint32_t kLinkMagic = 0x4b4e4c50;  // "PLNK"
 inline constexpr std::uint16_t kLinkVersion = 1;
 inline constexpr std::size_t kMessageBytes = 104;
 
-enum class MessageType : std::uint8_t { kHello = 1, kChallenge = 2, kProof = 3, kVerdict = 4 };
+// 5 and 6 are notices (peer_watch.h).
+enum class MessageType : std::uint8_t { kHello = 1, kChallenge = 2, kProof = 3, kVerdict = 4, kRenewal = 7 };
 
 enum class Refusal : std::uint32_t {
   kAccepted = 0,
@@ -46,11 +54,11 @@ struct Message {
   std::uint8_t channel = 0;   // 0: control; 1 to 16: data
   std::uint8_t channels = 1;  // of this pair
   Generation generation;
-  std::uint32_t rank = 0;  // the client's
+  std::uint32_t rank = 0;  // the client's; renewal: the sender's
   std::uint32_t world = 0;
-  std::uint32_t target = 0;              // the server's rank
+  std::uint32_t target = 0;              // the server's rank; renewal: the other end's
   Nonce nonce{};                         // hello: the client's; challenge: the server's
-  Digest proof{};                        // challenge and proof
+  Digest proof{};                        // challenge, proof and renewal
   Refusal refusal = Refusal::kAccepted;  // verdict
   bool operator==(const Message&) const = default;
 };
@@ -61,6 +69,8 @@ absl::StatusOr<Message> decode(std::span<const std::byte, kMessageBytes> bytes);
 
 enum class Side : std::uint8_t { kServer, kClient };
 Digest prove(const Key& key, Side side, const Message& hello, const Nonce& server_nonce);
+// The renewal's own `proof` does not count.
+Digest prove_renewal(const Key& key, Message renewal);
 // Without telling by its time where they differ.
 bool equal(const Digest& a, const Digest& b);
 

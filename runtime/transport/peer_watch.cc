@@ -59,7 +59,7 @@ absl::StatusOr<Notice> decode_notice(std::span<const std::byte, kNoticeBytes> by
 }
 
 struct PeerWatch::Watched {
-  const Peer* peer;
+  Peer* peer;
   MessageReader reader{kNoticeBytes};
   bool open = true;
 };
@@ -81,6 +81,16 @@ absl::Status PeerWatch::begin() {
 }
 
 PeerWatch::~PeerWatch() {
+  end();
+}
+
+std::vector<PeerWatch::Peer> PeerWatch::take_peers() {
+  end();
+  std::erase_if(peers_, [](const Peer& peer) { return !peer.control.valid(); });
+  return std::move(peers_);
+}
+
+void PeerWatch::end() {
   if (!thread_.joinable()) return;
   thread_.request_stop();
   const std::uint64_t one = 1;
@@ -96,7 +106,7 @@ void PeerWatch::send(const Notice& notice) {
 
 void PeerWatch::watch(const std::stop_token& stop) {
   std::vector<Watched> watched;
-  for (const Peer& peer : peers_) watched.push_back({&peer});
+  for (Peer& peer : peers_) watched.push_back({&peer});
   while (!stop.stop_requested()) {
     std::vector<pollfd> entries = {{wake_.get(), POLLIN, 0}};
     for (const Watched& w : watched)
@@ -105,6 +115,9 @@ void PeerWatch::watch(const std::stop_token& stop) {
     for (std::size_t i = 0; i < watched.size() && !stop.stop_requested(); ++i) {
       if (entries[i + 1].revents != 0) watched[i].open = listen(watched[i]);
     }
+  }
+  for (const Watched& w : watched) {
+    if (!w.open || w.reader.begun()) w.peer->control.reset();
   }
 }
 

@@ -56,10 +56,14 @@ class PeerWatch {
   absl::Status begin();
   // To all peers; never waits. Any thread.
   void send(const Notice& notice);
+  // Ends the watch, without a word to the peers: those of whom nothing was read. No other call comes after
+  // it, or at the same time; not from `on_event`.
+  std::vector<Peer> take_peers();
 
  private:
   PeerWatch(std::vector<Peer> peers, OnEvent on_event, UniqueFd wake);
   struct Watched;
+  void end();
   void watch(const std::stop_token& stop);
   bool listen(Watched& peer);
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <functional>
 
 #include "base/check.h"
 #include "base/file.h"
@@ -78,13 +79,14 @@ void Rendezvous::cancel(Generation through) {
     PL_CHECK(::eventfd_write(cancelled_.get(), 1) == 0, "an eventfd takes a one");
 }
 
-absl::StatusOr<std::vector<MetPeer>> Rendezvous::meet(const RendezvousPlan& plan, Deadline deadline) {
+absl::StatusOr<std::vector<MetPeer>> Rendezvous::meet(const RendezvousPlan& plan, Deadline deadline,
+                                                      std::vector<MetPeer> kept) {
   {
     auto state = cancelling_.lock();
     if (plan.generation <= state->through) return absl::CancelledError("the meeting was cancelled");
     state->meeting = plan.generation;
   }
-  auto met = meet_peers(plan, deadline);
+  auto met = meet_peers(plan, deadline, std::move(kept));
   auto state = cancelling_.lock();
   state->meeting = {};
   eventfd_t writes = 0;
@@ -92,18 +94,94 @@ absl::StatusOr<std::vector<MetPeer>> Rendezvous::meet(const RendezvousPlan& plan
   return met;
 }
 
-absl::StatusOr<std::vector<MetPeer>> Rendezvous::meet_peers(const RendezvousPlan& plan, Deadline deadline) {
+absl::StatusOr<std::vector<MetPeer>> Rendezvous::meet_peers(const RendezvousPlan& plan, Deadline deadline,
+                                                            std::vector<MetPeer> kept) {
   std::vector<MetPeer> met;
   for (const RendezvousPeer& peer : plan.peers) {
-    met.push_back({peer.rank, std::vector<UniqueFd>(static_cast<std::size_t>(plan.channels)), {}});
+    met.push_back({peer.rank, std::vector<UniqueFd>(static_cast<std::size_t>(plan.channels))});
   }
   wrong_key_seen_ = false;
+  PL_RETURN_IF_ERROR(renew(plan, std::move(kept), met, deadline));
   // Lower ranks first: rank 0 waits for nobody before it accepts, so everybody's turn comes.
   for (std::size_t i = 0; i < plan.peers.size(); ++i) {
-    if (plan.peers[i].rank < plan.rank) PL_RETURN_IF_ERROR(call(plan, plan.peers[i], met[i], deadline));
+    if (plan.peers[i].rank < plan.rank && !met[i].kept)
+      PL_RETURN_IF_ERROR(call(plan, plan.peers[i], met[i], deadline));
   }
   PL_RETURN_IF_ERROR(receive(plan, met, deadline));
   return met;
+}
+
+// ---- connections of an earlier view
+// ------------------------------------------------------------------------------------------------
+
+namespace {
+
+Message renewal_of(const RendezvousPlan& plan, int from, int to) {
+  Message renewal;
+  renewal.type = MessageType::kRenewal;
+  renewal.channels = static_cast<std::uint8_t>(plan.channels);
+  renewal.generation = plan.generation;
+  renewal.rank = static_cast<std::uint32_t>(from);
+  renewal.world = static_cast<std::uint32_t>(plan.world);
+  renewal.target = static_cast<std::uint32_t>(to);
+  renewal.proof = prove_renewal(plan.key, renewal);
+  return renewal;
+}
+
+}  // namespace
+
+// Higher ranks send first, and wait for nobody before. So they are read and answered before this member waits
+// for a lower one's answer, and no pair waits for another one.
+absl::Status Rendezvous::renew(const RendezvousPlan& plan, std::vector<MetPeer> kept,
+                               std::vector<MetPeer>& met, Deadline deadline) {
+  std::erase_if(kept, [&](const MetPeer& link) {
+    const bool wanted =
+        find(met, link.rank) != nullptr && link.channels.size() == static_cast<std::size_t>(plan.channels);
+    return !wanted || (link.rank < plan.rank && !send_renewal(plan, link));
+  });
+  std::ranges::sort(kept, std::greater<>(), &MetPeer::rank);
+  for (MetPeer& link : kept) {
+    const absl::Status renewed = take_renewal(plan, link, deadline);
+    if (!renewed.ok() && !absl::IsAborted(renewed)) return renewed;
+    const bool answered = renewed.ok() && (link.rank < plan.rank || send_renewal(plan, link));
+    if (answered) *find(met, link.rank) = std::move(link);
+    link.channels.clear();  // the other end sees it, and connects anew
+  }
+  return absl::OkStatus();
+}
+
+// A byte that has come by now is of the view before: the higher rank sends first, and the lower one has read
+// that renewal.
+bool Rendezvous::send_renewal(const RendezvousPlan& plan, const MetPeer& kept) {
+  std::vector<pollfd> entries;
+  for (const UniqueFd& channel : kept.channels) entries.push_back({channel.get(), POLLIN | POLLRDHUP, 0});
+  return ::poll(entries.data(), entries.size(), 0) == 0 &&
+         send_short(kept.channels[0].get(), encode(renewal_of(plan, plan.rank, kept.rank)),
+                    descriptors_for(plan, kept.rank))
+             .ok();
+}
+
+absl::Status Rendezvous::take_renewal(const RendezvousPlan& plan, MetPeer& kept, Deadline deadline) {
+  const int control = kept.channels[0].get();
+  MessageReader reader(kMessageBytes);
+  while (true) {
+    const absl::Status came = wait_for(control, POLLIN, clock_, deadline, cancelled_.get());
+    if (absl::IsDeadlineExceeded(came)) return late(plan, kept.rank);
+    PL_RETURN_IF_ERROR(came);
+    const auto whole = reader.read_some(control);
+    if (absl::IsResourceExhausted(whole.status())) return whole.status();
+    if (!whole.ok()) return absl::AbortedError("it has not kept the connection");
+    if (*whole) break;
+  }
+  const auto renewal = decode(reader.bytes().first<kMessageBytes>());
+  const Message expected = renewal_of(plan, kept.rank, plan.rank);
+  if (!renewal.ok() || !equal(renewal->proof, expected.proof) || *renewal != expected) {
+    note(str_cat(name_of(plan, kept.rank), " does not renew its connection for this view"));
+    return absl::AbortedError("no renewal for this view");
+  }
+  kept.descriptors = reader.take_descriptors();
+  kept.kept = true;
+  return absl::OkStatus();
 }
 
 // ---- the connecting end

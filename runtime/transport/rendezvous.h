@@ -3,6 +3,11 @@
 // How the members of one view find each other: of every pair, the higher rank connects and the lower one
 // accepts.
 //
+// A pair that both ends have kept connections of, from an earlier view, goes on with these: the higher rank
+// sends a renewal by the new view's key, and the lower one answers with its own. Where only one has kept
+// them, bytes of the earlier view are in them, or the renewal is another view's, they are closed, and the
+// pair connects as any other does. An end that is open elsewhere, beside meet(), makes the other end wait.
+//
 // A listening process accepts only while it is in meet(); until then, connections wait in the system's
 // backlog. Connections of a later generation than ours (a peer learned of the next view first) are kept for
 // the next meet(), at most kMaxEarly of them. At most kMaxHalfOpen strangers are heard at a time, each for
@@ -46,7 +51,8 @@ struct RendezvousPlan {
 struct MetPeer {
   int rank = 0;
   std::vector<UniqueFd> channels;
-  std::vector<UniqueFd> descriptors;
+  std::vector<UniqueFd> descriptors = {};
+  bool kept = false;  // the channels are an earlier view's
 };
 
 class Rendezvous {
@@ -58,7 +64,10 @@ class Rendezvous {
   // UNAVAILABLE (a member does not listen, or is in a later generation), DEADLINE_EXCEEDED (names who did not
   // come), PERMISSION_DENIED (a member with another key), FAILED_PRECONDITION (a member knows another world),
   // RESOURCE_EXHAUSTED (this process gets no descriptors or memory for connections), CANCELLED.
-  absl::StatusOr<std::vector<MetPeer>> meet(const RendezvousPlan& plan, Deadline deadline);
+  // `kept`: connections of an earlier view to peers of this one, with nothing on its way in them; those with
+  // another number of channels, and to nobody of the plan, end here.
+  absl::StatusOr<std::vector<MetPeer>> meet(const RendezvousPlan& plan, Deadline deadline,
+                                            std::vector<MetPeer> kept = {});
 
   // From any thread, for good: meetings of this generation and of earlier ones, under way or to come, end
   // with CANCELLED.
@@ -83,11 +92,18 @@ class Rendezvous {
   absl::Status call(const RendezvousPlan& plan, const RendezvousPeer& peer, MetPeer& met, Deadline deadline);
   absl::StatusOr<UniqueFd> call_once(const RendezvousPlan& plan, const RendezvousPeer& peer, int channel,
                                      MetPeer& met, Deadline deadline);
+  absl::Status renew(const RendezvousPlan& plan, std::vector<MetPeer> kept, std::vector<MetPeer>& met,
+                     Deadline deadline);
+  // False where the connection is not as the view before should have left it.
+  static bool send_renewal(const RendezvousPlan& plan, const MetPeer& kept);
+  // ABORTED: the other end has not kept it, or for another view.
+  absl::Status take_renewal(const RendezvousPlan& plan, MetPeer& kept, Deadline deadline);
   absl::Status receive(const RendezvousPlan& plan, std::vector<MetPeer>& met, Deadline deadline);
   // As many as there are and have room. RESOURCE_EXHAUSTED: short of descriptors or memory.
   absl::Status accept_new(int listener, std::vector<HalfOpen>& open);
   absl::Status late(const RendezvousPlan& plan, int missing) const;
-  absl::StatusOr<std::vector<MetPeer>> meet_peers(const RendezvousPlan& plan, Deadline deadline);
+  absl::StatusOr<std::vector<MetPeer>> meet_peers(const RendezvousPlan& plan, Deadline deadline,
+                                                  std::vector<MetPeer> kept);
   // False when the connection is over (accepted, refused, kept for later).
   bool advance(const RendezvousPlan& plan, HalfOpen& stranger, std::vector<MetPeer>& met);
   bool on_hello(const RendezvousPlan& plan, HalfOpen& stranger, const Message& hello);

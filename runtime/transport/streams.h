@@ -38,6 +38,8 @@ class Streams {
   // since the last return.
   void park(Interest read, Interest write, Duration limit);
   void interrupt();
+  // Only interrupt() is called afterwards.
+  std::vector<std::vector<UniqueFd>> take_sockets() { return std::move(sockets_); }
 
  private:
   Streams(std::vector<std::vector<UniqueFd>> sockets, UniqueFd wake);

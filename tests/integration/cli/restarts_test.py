@@ -142,6 +142,8 @@ class RestartsTest(CliCase):
             self.assertEqual({name: member_of(status, name)["pid"] for name in before}, before, "nobody else starts again")
         self.assertEqual(self.ends(0, "scale", "digits", "worker=3").stdout, "digits scaled: worker from 1 to 3\n")
         trains_with(["chief-0", "worker-0", "worker-1", "worker-2"])
+        chief = (self.state / "runs/digits/logs/digits-chief-0-0.log").read_text()
+        self.assertRegex(chief, r"view \d+: rank 0 of 4, .*, by [12] of its links before", "those of both views keep theirs")
         self.assertEqual(self.ends(0, "scale", "digits", "worker=3").stdout, "digits has that many already\n")
         self.ends(0, "scale", "digits", "worker=1")
         trains_with(["chief-0", "worker-0"])

@@ -56,6 +56,32 @@ TEST(Golden, Proof) {
             "5eb95758a6ad98ea971cbabf6c0c43f77ef52a20b47c11b84d1038920c8f246c");
 }
 
+TEST(Golden, Renewal) {
+  Message renewal = example_hello();
+  renewal.type = MessageType::kRenewal;
+  renewal.channel = 0;
+  renewal.nonce = {};
+  Key key{};
+  for (std::size_t i = 0; i < key.size(); ++i) key[i] = static_cast<std::uint8_t>(0xa0 + i);
+  renewal.proof = prove_renewal(key, renewal);
+  EXPECT_EQ(renewal.proof, prove_renewal(key, renewal)) << "of the message without it";
+  EXPECT_EQ(hex(encode(renewal)),
+            "504c4e4b"
+            "0100"
+            "07"
+            "00"
+            "0700000000000000"
+            "02000000"
+            "04000000"
+            "01000000"
+            "03000000"
+            "0000000000000000000000000000000000000000000000000000000000000000"
+            "a989ada401d37c56cc1395e10056b45f6450504641202d93a7f715aca6d7114a"
+            "00000000"
+            "d27f74fc");
+  EXPECT_EQ(*decode(encode(renewal)), renewal);
+}
+
 TEST(Golden, Frame) {
   std::array<std::byte, kFrameHeaderBytes> bytes;
   encode(FrameHeader{Generation{7}, 9, 0x01020304, 5, 4096}, bytes);

@@ -54,6 +54,25 @@ TEST_F(PeerWatchTest, AnAbortBringsItsReason) {
   EXPECT_EQ(event().fault.text, "late");
 }
 
+TEST_F(PeerWatchTest, TakenConnectionStaysOpenAndHearsNothing) {
+  std::vector<PeerWatch::Peer> peers = watch_->take_peers();
+  ASSERT_EQ(peers.size(), 1u);
+  EXPECT_EQ(peers[0].rank, 3);
+  const std::byte word[] = {std::byte{9}};
+  ASSERT_TRUE(send_short(peers[0].control.get(), word).ok());
+  MessageReader reader(1);
+  EXPECT_TRUE(*reader.read_some(theirs_.get()));
+  theirs_.reset();
+  watch_.reset();
+  EXPECT_TRUE(events_.lock()->empty());
+}
+
+TEST_F(PeerWatchTest, ConnectionOfWhichSomethingWasReadIsNotTaken) {
+  ASSERT_TRUE(send_short(theirs_.get(), encode(Notice{Notice::Type::kGoodbye, {}})).ok());
+  EXPECT_EQ(event().kind, PeerEvent::Kind::kLeft);
+  EXPECT_TRUE(watch_->take_peers().empty());
+}
+
 TEST_F(PeerWatchTest, GarbageIsALoss) {
   const std::vector<std::byte> garbage(kNoticeBytes, std::byte{0x5a});
   ASSERT_TRUE(send_short(theirs_.get(), garbage).ok());

@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <thread>
+#include <utility>
 
 #include "base/hex.h"
 #include "base/random.h"
@@ -69,6 +70,38 @@ class RendezvousTest : public ::testing::TestWithParam<bool> {
     return local() ? connect_local(end.local, clock_, in(5000)) : connect_tcp(end.tcp, clock_, in(5000));
   }
 
+  // Two ends, and what they have met.
+  class Pair {
+   public:
+    explicit Pair(RendezvousTest& test) : test_(test), ends_{test.make_end(), test.make_end()} {}
+    void meet(std::uint64_t generation, std::vector<MetPeer> first = {}, std::vector<MetPeer> second = {}) {
+      std::jthread other([&] {
+        met_[1] =
+            ends_[1].point->meet(test_.plan(1, ends_[0], generation), test_.in(30'000), std::move(second));
+      });
+      met_[0] = ends_[0].point->meet(test_.plan(0, ends_[1], generation), test_.in(30'000), std::move(first));
+    }
+    bool met() const { return met_[0].ok() && met_[1].ok(); }
+    End& end(int rank) { return ends_[rank]; }
+    const MetPeer& link(int rank) const { return met_[rank]->at(0); }
+    int channel(int rank, std::size_t number) const { return link(rank).channels[number].get(); }
+    std::vector<MetPeer> take(int rank) { return *std::exchange(met_[rank], std::vector<MetPeer>()); }
+    // The two ends of channel 1 are one connection, with nothing else in it.
+    void check_joined() {
+      const std::byte word[] = {std::byte{9}};
+      ASSERT_TRUE(send_short(channel(0, 1), word).ok());
+      MessageReader reader(1);
+      ASSERT_TRUE(wait_for(channel(1, 1), 1, test_.clock_, test_.in(5000)).ok());
+      EXPECT_TRUE(*reader.read_some(channel(1, 1)));
+      EXPECT_EQ(reader.bytes()[0], word[0]);
+    }
+
+   private:
+    RendezvousTest& test_;
+    End ends_[2];
+    absl::StatusOr<std::vector<MetPeer>> met_[2];
+  };
+
   CountingClock clock_;
 };
 
@@ -98,6 +131,95 @@ TEST_P(RendezvousTest, TwoMeetInSpiteOfStrangers) {
   MessageReader reader(1);
   ASSERT_TRUE(wait_for(met_b->at(0).channels[1].get(), 1, clock_, in(5000)).ok());
   EXPECT_TRUE(*reader.read_some(met_b->at(0).channels[1].get()));
+}
+
+TEST_P(RendezvousTest, KeptConnectionsCarryTheNextView) {
+  Pair pair(*this);
+  pair.meet(5);
+  ASSERT_TRUE(pair.met());
+  const int before[] = {pair.channel(0, 1), pair.channel(1, 1)};
+  pair.meet(6, pair.take(0), pair.take(1));
+  ASSERT_TRUE(pair.met());
+  for (const int rank : {0, 1}) {
+    EXPECT_TRUE(pair.link(rank).kept);
+    EXPECT_EQ(pair.link(rank).channels.size(), 2u);
+    EXPECT_EQ(pair.channel(rank, 1), before[rank]);
+  }
+  pair.check_joined();
+}
+
+TEST_P(RendezvousTest, PairOfWhichOneEndHasKeptItsConnectionsMakesNewOnes) {
+  for (const int keeps : {0, 1}) {
+    Pair pair(*this);
+    pair.meet(5);
+    ASSERT_TRUE(pair.met());
+    std::vector<MetPeer> kept[2];
+    kept[keeps] = pair.take(keeps);
+    pair.take(1 - keeps).clear();
+    pair.meet(6, std::move(kept[0]), std::move(kept[1]));
+    ASSERT_TRUE(pair.met());
+    EXPECT_FALSE(pair.link(0).kept || pair.link(1).kept);
+    pair.check_joined();
+  }
+}
+
+TEST_P(RendezvousTest, ConnectionsWithBytesOfTheViewBeforeAreMadeAnew) {
+  const std::vector<std::byte> old(kMessageBytes, std::byte{0x5a});
+  for (const int sender : {0, 1}) {
+    for (const std::size_t channel : {0u, 1u}) {
+      Pair pair(*this);
+      pair.meet(5);
+      ASSERT_TRUE(pair.met());
+      ASSERT_TRUE(send_short(pair.channel(sender, channel), old).ok());
+      pair.meet(6, pair.take(0), pair.take(1));
+      ASSERT_TRUE(pair.met()) << "sender " << sender << ", channel " << channel;
+      EXPECT_FALSE(pair.link(0).kept || pair.link(1).kept);
+      pair.check_joined();
+    }
+  }
+}
+
+TEST_P(RendezvousTest, ConnectionIsNotKeptForTwoViewsAtATime) {
+  Pair pair(*this);
+  pair.meet(5);
+  ASSERT_TRUE(pair.met());
+  absl::Status early;
+  {
+    std::jthread later([&, kept = pair.take(1)]() mutable {
+      early = pair.end(1).point->meet(plan(1, pair.end(0), 7), in(30'000), std::move(kept)).status();
+    });
+    const auto met = pair.end(0).point->meet(plan(0, pair.end(1), 6), in(200), pair.take(0));
+    EXPECT_EQ(met.status().code(), absl::StatusCode::kDeadlineExceeded) << met.status();
+    pair.end(1).point->cancel(Generation{7});
+  }
+  EXPECT_EQ(early.code(), absl::StatusCode::kCancelled) << early;
+}
+
+TEST_P(RendezvousTest, ConnectionIsNotKeptByAnotherKey) {
+  Pair pair(*this);
+  pair.meet(5);
+  ASSERT_TRUE(pair.met());
+  absl::Status second;
+  {
+    std::jthread other([&, kept = pair.take(1)]() mutable {
+      RendezvousPlan wrong = plan(1, pair.end(0), 6);
+      wrong.key.fill(2);
+      second = pair.end(1).point->meet(wrong, in(30'000), std::move(kept)).status();
+    });
+    EXPECT_FALSE(pair.end(0).point->meet(plan(0, pair.end(1), 6), in(300), pair.take(0)).ok());
+  }
+  EXPECT_EQ(second.code(), absl::StatusCode::kPermissionDenied) << second;
+}
+
+TEST_P(RendezvousTest, ConnectionsOfAnotherNumberAreMadeAnew) {
+  Pair pair(*this);
+  pair.meet(5);
+  ASSERT_TRUE(pair.met());
+  std::vector<MetPeer> first = pair.take(0);
+  first[0].channels.resize(1);
+  pair.meet(6, std::move(first), pair.take(1));
+  ASSERT_TRUE(pair.met());
+  EXPECT_FALSE(pair.link(0).kept || pair.link(1).kept);
 }
 
 TEST_P(RendezvousTest, AnotherKeyIsRefusedAtBothEnds) {
