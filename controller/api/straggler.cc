@@ -4,7 +4,7 @@ namespace paceline::api {
 
 namespace {
 
-constexpr const char* kStragglerKindNames[] = {"Slow", "MoreWork", "AllSlow"};
+constexpr const char* kStragglerKindNames[] = {"Slow", "MoreWork", "AllSlow", "SlowLink"};
 constexpr const char* kStragglerCauseNames[] = {"Unknown",     "CpuQuota", "CpuContention", "MemoryPressure",
                                                 "GpuSlowdown", "Storage",  "Input"};
 

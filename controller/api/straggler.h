@@ -17,6 +17,7 @@ enum class StragglerKind : std::uint8_t {
   kSlow,      // it takes longer for the same work
   kMoreWork,  // it takes longer, and as long as the others for each sample or token
   kAllSlow,   // a third of the members or more: nobody's fault
+  kSlowLink,  // what it sends to one other member takes longer than what others send
 };
 
 enum class StragglerCause : std::uint8_t {
@@ -42,7 +43,8 @@ struct Straggler {
   Role role = Role::kWorker;
   std::int64_t index = 0, rank = -1;
   std::string pod, host;
-  std::string part;        // of a step: input, compute, update or transfer
+  std::string peer, peer_pod;  // kSlowLink: the member that it sends to
+  std::string part;            // of a step: input, compute, update or transfer
   double factor = 1;       // its own time over the other members' median; kAllSlow: a step over the usual one
   Step since_step = 0;     // the first that counts
   std::int64_t steps = 0;  // that count since then
@@ -57,12 +59,14 @@ struct Straggler {
   std::string why;  // of the action
   bool operator==(const Straggler&) const = default;
   static void fields(auto&& visit, auto& x) {
-    visit(NamedField{"kind", "Slow, MoreWork or AllSlow."}, x.kind);
+    visit(NamedField{"kind", "Slow, MoreWork, AllSlow or SlowLink."}, x.kind);
     visit(NamedField{"role"}, x.role);
     visit(NamedField{.name = "index", .always = true}, x.index);
     visit(NamedField{.name = "rank", .always = true}, x.rank);
     visit(NamedField{"pod"}, x.pod);
     visit(NamedField{"host", "Where it runs."}, x.host);
+    visit(NamedField{"peer", "Of SlowLink: the member that it sends to."}, x.peer);
+    visit(NamedField{"peerPod"}, x.peer_pod);
     visit(NamedField{"part", "Of a step: input, compute, update or transfer."}, x.part);
     visit(NamedField{"factor", "Its own time of a step over the other members' median."}, x.factor);
     visit(NamedField{"sinceStep", "The first step that counts."}, x.since_step);

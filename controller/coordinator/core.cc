@@ -275,6 +275,7 @@ void CoordinatorCore::Impl::count(Slot& slot, const v1::Heartbeat& heartbeat) {
   if (heartbeat.has_kernel()) slot.telemetry.kernel = telemetry_of(heartbeat.kernel());
   if (slot.rank == 0) progress_.rank_zero(heartbeat, now_);
   if (heartbeat.has_view_begin()) note_view_change(heartbeat.view_begin());
+  if (heartbeat.has_links()) stragglers_.add_links(slot, number(slot), heartbeat.links());
   if (take(slot, heartbeat)) count_steps(slot, heartbeat);
   check_weights(slot, heartbeat);
 }

@@ -29,12 +29,33 @@ double in_ms(Duration duration) {
 }
 
 bool is_same(const api::Straggler& a, const api::Straggler& b) {
-  return a.kind == b.kind &&
-         (a.kind == api::StragglerKind::kAllSlow || (a.role == b.role && a.index == b.index));
+  return a.kind == b.kind && (a.kind == api::StragglerKind::kAllSlow ||
+                              (a.role == b.role && a.index == b.index && a.peer == b.peer));
+}
+
+void set_member(const Slot& slot, api::Straggler& straggler) {
+  straggler.role = slot.role;
+  straggler.index = slot.index;
+  straggler.rank = slot.rank;
+  if (!slot.hello) return;
+  straggler.pod = slot.hello->pod();
+  straggler.host = slot.hello->host();
 }
 
 bool contains(const std::vector<api::Straggler>& all, const api::Straggler& one) {
   return std::ranges::any_of(all, [&](const api::Straggler& each) { return is_same(each, one); });
+}
+
+// Both ends of a slow link take longer to move their bytes, and a step takes longer for all.
+bool is_explained(const api::Straggler& straggler, const std::vector<api::Straggler>& links) {
+  if (straggler.kind == api::StragglerKind::kAllSlow) return straggler.members == 0;
+  if (straggler.kind != api::StragglerKind::kSlow ||
+      straggler.part != stragglers::part_name(stragglers::Part::kTransfer))
+    return false;
+  const std::string name = member_name(straggler.role, static_cast<int>(straggler.index));
+  return std::ranges::any_of(links, [&](const api::Straggler& link) {
+    return link.peer == name || (link.role == straggler.role && link.index == straggler.index);
+  });
 }
 
 }  // namespace
@@ -58,6 +79,23 @@ void Stragglers::begin_view(std::span<const Slot> slots) {
     places.push_back(place);
   }
   detector_.begin_view(places);
+  links_.begin_view(places);
+}
+
+void Stragglers::add_links(const Slot& slot, int place, const v1::Links& links) {
+  constexpr int kMostLinks = 64;
+  const auto at = static_cast<std::size_t>(place);
+  if (!looks_ || at >= ranks_.size() || ranks_[at] < 0 || !slot.trains()) return;
+  std::vector<stragglers::LinkCount> counts;
+  for (int i = 0; i < std::min(links.links_size(), kMostLinks); ++i) {
+    const v1::LinkStats& each = links.links(i);
+    counts.push_back({.to = static_cast<int>(std::min(each.rank(), static_cast<std::uint32_t>(kMaxMembers))),
+                      .bytes = each.bytes(),
+                      .rate = each.rate(),
+                      .segments = each.segments(),
+                      .segments_again = each.segments_again()});
+  }
+  links_.add(ranks_[at], Duration(links.at_ns()), counts);
 }
 
 void Stragglers::add(const Slot& slot, int place, const MemberSteps& steps) {
@@ -91,7 +129,7 @@ std::vector<StragglerChange> Stragglers::conclude(std::span<const Slot> slots) {
 }
 
 std::optional<std::vector<api::Straggler>> Stragglers::now(std::span<const Slot> slots) const {
-  if (!detector_.knows()) return std::nullopt;
+  if (!detector_.knows() && links_.findings().empty()) return std::nullopt;
   return describe(slots);
 }
 
@@ -102,8 +140,16 @@ std::vector<api::Straggler> Stragglers::describe(std::span<const Slot> slots) co
     findings.resize(kMostTold);
     std::ranges::sort(findings, {}, &stragglers::Finding::place);
   }
+  std::vector<stragglers::LinkFinding> links = links_.findings();
+  std::ranges::sort(links, std::greater(), &stragglers::LinkFinding::share);
+  links.resize(std::min(links.size(), kMostTold));
   std::vector<api::Straggler> found;
-  for (const stragglers::Finding& finding : findings) found.push_back(describe(finding, slots));
+  for (const stragglers::LinkFinding& link : links) found.push_back(describe(link, slots));
+  const std::vector<api::Straggler> slow_links = found;
+  for (const stragglers::Finding& finding : findings) {
+    api::Straggler straggler = describe(finding, slots);
+    if (slow_links.empty() || !is_explained(straggler, slow_links)) found.push_back(std::move(straggler));
+  }
   return found;
 }
 
@@ -119,13 +165,7 @@ api::Straggler Stragglers::describe(const stragglers::Finding& finding, std::spa
                            .members = finding.members};
   if (finding.place >= 0) {
     const Slot& slot = slots[static_cast<std::size_t>(finding.place)];
-    straggler.role = slot.role;
-    straggler.index = slot.index;
-    straggler.rank = slot.rank;
-    if (slot.hello) {
-      straggler.pod = slot.hello->pod();
-      straggler.host = slot.hello->host();
-    }
+    set_member(slot, straggler);
     std::vector<const MemberTelemetry*> others;
     for (const Slot& other : slots) {
       if (&other != &slot && other.trains() && other.rank >= 0) others.push_back(&other.telemetry);
@@ -133,6 +173,27 @@ api::Straggler Stragglers::describe(const stragglers::Finding& finding, std::spa
     if (finding.kind == stragglers::FindingKind::kSlow)
       diagnosis::find_cause(slot.telemetry, others, straggler);
   }
+  straggler.message = diagnosis::message_of(straggler);
+  return straggler;
+}
+
+// In times of a step, as the sender's last heartbeat has them.
+api::Straggler Stragglers::describe(const stragglers::LinkFinding& finding,
+                                    std::span<const Slot> slots) const {
+  const Slot& from = slots[static_cast<std::size_t>(finding.from)];
+  const Slot& to = slots[static_cast<std::size_t>(finding.to)];
+  const double step_ms = from.telemetry.step_ms;
+  api::Straggler straggler{.kind = api::StragglerKind::kSlowLink,
+                           .peer = to.name(),
+                           .part = stragglers::part_name(stragglers::Part::kTransfer),
+                           .factor = finding.factor,
+                           .own_ms = finding.busy * step_ms,
+                           .typical_ms = finding.busy * step_ms / finding.factor,
+                           .lost_ms = finding.share * step_ms,
+                           .members = 1};
+  set_member(from, straggler);
+  if (to.hello) straggler.peer_pod = to.hello->pod();
+  straggler.evidence = diagnosis::link_evidence(finding.bytes_per_second, finding.again);
   straggler.message = diagnosis::message_of(straggler);
   return straggler;
 }

@@ -1,7 +1,8 @@
 #pragma once
 
-// The stragglers of a job, for CoordinatorCore's own files: what members tell of their steps goes to the
-// detector (controller/stragglers), and what it finds becomes a straggler with its member and its cause.
+// The stragglers of a job, for CoordinatorCore's own files: what members tell of their steps and of their
+// links goes to the detectors (controller/stragglers), and what they find becomes a straggler with its member
+// and its cause. A slow link explains a step that takes longer for all.
 // Pure.
 //
 // It looks where a step waits for all that train: in a ring, and with servers that update synchronously.
@@ -15,6 +16,8 @@
 #include "controller/coordinator/core_places.h"
 #include "controller/coordinator/report.h"
 #include "controller/stragglers/detector.h"
+#include "controller/stragglers/links.h"
+#include "proto/paceline/v1/coordinator.pb.h"
 
 namespace paceline::coordinator {
 
@@ -29,6 +32,7 @@ class Stragglers {
   // Another member has this place.
   void forget(int place) { detector_.forget(place); }
   void add(const Slot& slot, int place, const MemberSteps& steps);
+  void add_links(const Slot& slot, int place, const v1::Links& links);
   // Draws the conclusions: what has changed since the last call.
   std::vector<StragglerChange> conclude(std::span<const Slot> slots);
   // The stragglers of now. Nothing: too few steps are known.
@@ -37,9 +41,11 @@ class Stragglers {
  private:
   std::vector<api::Straggler> describe(std::span<const Slot> slots) const;
   api::Straggler describe(const stragglers::Finding& finding, std::span<const Slot> slots) const;
+  api::Straggler describe(const stragglers::LinkFinding& finding, std::span<const Slot> slots) const;
 
   bool looks_;
   stragglers::Detector detector_{stragglers::Settings{}};
+  stragglers::Links links_;
   std::vector<int> ranks_;            // by place; -1: not in the view
   std::vector<std::string> ids_;      // by place: of the member whose steps are known
   std::vector<api::Straggler> told_;  // found, and not cleared yet

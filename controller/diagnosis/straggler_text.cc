@@ -17,6 +17,8 @@ std::string milliseconds(double ms) {
 }  // namespace
 
 std::string subject_of(const api::Straggler& straggler) {
+  if (straggler.kind == api::StragglerKind::kSlowLink)
+    return str_cat("the link from ", member_name(straggler.role, straggler.index), " to ", straggler.peer);
   if (straggler.kind != api::StragglerKind::kAllSlow) return member_name(straggler.role, straggler.index);
   return straggler.members == 0 ? "all members" : pluralize(straggler.members, "member", "members");
 }
@@ -35,6 +37,9 @@ std::string message_of(const api::Straggler& straggler) {
   if (straggler.kind == api::StragglerKind::kAllSlow && straggler.members == 0)
     return str_cat(subject, ": ", factor, " their own usual time of a step", figures, "before ", typical,
                    "), in ", straggler.part);
+  if (straggler.kind == api::StragglerKind::kSlowLink)
+    return str_cat(subject, ": ", factor, " the others' median time for as many bytes (",
+                   milliseconds(straggler.own_ms), " of a step, theirs ", typical, "); ", straggler.evidence);
   const std::string where = straggler.host.empty() ? "" : str_cat(" on ", straggler.host);
   std::string text = str_cat(subject, where, ": ", factor, " the others' median", figures, "theirs ", typical,
                              "), in ", straggler.part);
@@ -45,6 +50,15 @@ std::string message_of(const api::Straggler& straggler) {
   return str_cat(
       text, "; ",
       straggler.evidence.empty() ? "nothing that it tells of itself says why" : straggler.evidence);
+}
+
+std::string link_evidence(double bytes_per_second, double again) {
+  constexpr double kSeldom = 0.001, kPercent = 100, kMega = 1e6;
+  const double rate = bytes_per_second / kMega, unit = rate >= 100 ? 1 : rate >= 1 ? 10 : 100;
+  const std::string lost = again < kSeldom ? ""
+                                           : str_cat("; ", std::max(1.0, std::round(again * kPercent)),
+                                                     " % of its segments were sent again");
+  return str_cat("it moves ", std::round(rate * unit) / unit, " MB/s while it has something to send", lost);
 }
 
 std::string end_of(const api::Straggler& straggler) {

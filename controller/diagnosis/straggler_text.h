@@ -8,13 +8,15 @@
 
 namespace paceline::diagnosis {
 
-// "worker-3"; of kAllSlow "all members", or "3 members".
+// "worker-3"; of kAllSlow "all members", or "3 members"; of kSlowLink "the link from worker-3 to worker-0".
 std::string subject_of(const api::Straggler& straggler);
 // "1.9x", "12x".
 std::string factor_text(double factor);
 // "worker-3 on node-b: 1.9x the others' median for 52 steps (190 ms, theirs 100 ms), in compute; its CPU
 // quota holds it up 46 % of the time".
 std::string message_of(const api::Straggler& straggler);
+// "it moves 24 MB/s while it has something to send; 3 % of its segments were sent again". `again`: a share.
+std::string link_evidence(double bytes_per_second, double again);
 // "worker-3 holds the others back no more".
 std::string end_of(const api::Straggler& straggler);
 

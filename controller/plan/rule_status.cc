@@ -193,7 +193,8 @@ void note_view_change(const Observed& observed, Plan& plan) {
 }
 
 bool is_same(const api::Straggler& a, const api::Straggler& b) {
-  return a.kind == b.kind && (a.kind == api::StragglerKind::kAllSlow || a.pod == b.pod);
+  return a.kind == b.kind &&
+         (a.kind == api::StragglerKind::kAllSlow || (a.pod == b.pod && a.peer_pod == b.peer_pod));
 }
 
 const api::Straggler* find_same(const std::vector<api::Straggler>& all, const api::Straggler& one) {
@@ -213,8 +214,9 @@ void note_stragglers(const Observed& observed, Plan& plan) {
     const api::Straggler* const known = find_same(plan.status.stragglers, each);
     each.since = known != nullptr ? known->since : observed.now;
     if (known != nullptr) continue;
-    record_event(observed, each.kind == api::StragglerKind::kSlow, "StragglerDetected", each.message,
-                 "a member holds the others back", plan);
+    record_event(observed,
+                 each.kind == api::StragglerKind::kSlow || each.kind == api::StragglerKind::kSlowLink,
+                 "StragglerDetected", each.message, "a member holds the others back", plan);
   }
   for (const api::Straggler& each : plan.status.stragglers) {
     if (find_same(now, each) != nullptr) continue;

@@ -79,6 +79,7 @@ std::string obstacle(const Observed& observed, const Straggler& straggler) {
   if (policy.action != api::StragglerPolicyAction::kReplace)
     return str_cat("spec.stragglers.action is ", api::name(policy.action));
   if (straggler.kind == api::StragglerKind::kAllSlow) return "so many have a cause in common";
+  if (straggler.kind == api::StragglerKind::kSlowLink) return "another pod may have as slow a link";
   if (straggler.kind == api::StragglerKind::kMoreWork) return "another pod would have as much work";
   if (!has_successor(job, straggler.role))
     return str_cat("the job does not replace one ", role_name(straggler.role),

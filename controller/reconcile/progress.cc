@@ -37,7 +37,8 @@ bool same_but_for_arrivals(const api::Status& before, const api::Status& after) 
 bool same_but_for_figures(const std::vector<api::Straggler>& before,
                           const std::vector<api::Straggler>& after) {
   return std::ranges::equal(before, after, [](const api::Straggler& a, const api::Straggler& b) {
-    return a.kind == b.kind && a.pod == b.pod && a.cause == b.cause && a.action == b.action;
+    return a.kind == b.kind && a.pod == b.pod && a.peer_pod == b.peer_pod && a.cause == b.cause &&
+           a.action == b.action;
   });
 }
 

@@ -28,6 +28,7 @@
 #include "base/clock.h"
 #include "base/dtype.h"
 #include "base/ids.h"
+#include "runtime/transport/link_use.h"
 
 namespace paceline::collective {
 
@@ -51,6 +52,12 @@ struct Counters {
   std::int64_t wait_ns = 0;      // blocked because a peer had not come yet
   std::int64_t transfer_ns = 0;  // moving and reducing bytes
   int kept_links = 0;            // to so many peers the connections are those of an earlier view
+};
+
+// A link to a peer, as it is used for what this rank sends.
+struct Link {
+  int rank = 0;
+  transport::LinkUse use;
 };
 
 class Communicator {
@@ -84,6 +91,9 @@ class Communicator {
   // OK while open, else why it closed.
   virtual absl::Status closed() const = 0;
   virtual Counters counters() const = 0;
+  // The TCP links over which it has sent something, by rank; none where the kernel does not tell. Any thread,
+  // but not beside retire().
+  virtual std::vector<Link> links() const { return {}; }
 };
 
 // First element of block `rank` when `count` elements are cut for `world` ranks: blocks differ by at most one

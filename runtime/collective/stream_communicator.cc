@@ -181,4 +181,14 @@ Counters StreamCommunicator::counters() const {
   return counters;
 }
 
+std::vector<Link> StreamCommunicator::links() const {
+  std::vector<Link> links;
+  for (int rank = 0; rank < wiring_.world; ++rank) {
+    if (rank == wiring_.rank) continue;
+    const auto use = transport::link_use(wiring_.streams->sockets_to(rank));
+    if (use && use->bytes > 0) links.push_back({rank, *use});
+  }
+  return links;
+}
+
 }  // namespace paceline::collective

@@ -44,6 +44,7 @@ class StreamCommunicator final : public CallCommunicator {
   void retire() override;
   absl::Status closed() const override { return closing_.reason(); }
   Counters counters() const override;
+  std::vector<Link> links() const override;
 
  private:
   // Plans are kept for the next call of the same shape: kMaxPlans of them.

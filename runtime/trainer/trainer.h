@@ -103,6 +103,7 @@ class Trainer {
   absl::Status go_on() const;
   Decision gave_up(const absl::Status& found, bool configuration);
   absl::Status connect();
+  void tell_of_links(const std::shared_ptr<collective::Communicator>& communicator);
   absl::Status find_source();
   absl::Status resume();
   // Rank 0, while it reads what the members begin with, and when it has.

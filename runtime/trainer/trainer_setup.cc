@@ -132,6 +132,7 @@ Decision Trainer::wait_for_view() {
     session_->leave();
   }
   session_.reset();
+  if (!servers_) tell_of_links(nullptr);
   if (communicator_ != nullptr) communicator_->retire();  // all of its steps have ended well
   parts_.membership.progress().set_phase(v1::WAITING);
   parts_.membership.beat_now();  // the next view waits for it
@@ -169,11 +170,37 @@ Decision Trainer::stand_by() {
 absl::Status Trainer::connect() {
   if (servers_) return connect_servers();
   links_.drop();
+  tell_of_links(nullptr);
   communicator_.reset();  // peers may wait for its end
   PL_ASSIGN_OR_RETURN(communicator_, parts_.fabric.connect(group_, Deadline::after(now(), kLoadLimit)));
   links_.adopt(group_.generation,
                [links = communicator_](absl::Status reason) { links->close(std::move(reason)); });
+  tell_of_links(communicator_);
   return absl::OkStatus();
+}
+
+// In its heartbeats; null: no more.
+void Trainer::tell_of_links(const std::shared_ptr<collective::Communicator>& communicator) {
+  static constexpr Duration kInterval = std::chrono::milliseconds(500);
+  static constexpr int kMostLinks = 64;
+  if (communicator == nullptr) return parts_.membership.progress().set_extra(nullptr);
+  const auto tell = [communicator, &clock = parts_.clock,
+                     last = TimePoint()](v1::Heartbeat& heartbeat) mutable {
+    if (clock.now() - last < kInterval) return;
+    last = clock.now();
+    for (const collective::Link& each : communicator->links()) {
+      v1::Links& links = *heartbeat.mutable_links();
+      if (links.links_size() == kMostLinks) break;
+      links.set_at_ns(last.time_since_epoch().count());
+      v1::LinkStats& link = *links.add_links();
+      link.set_rank(static_cast<std::uint32_t>(each.rank));
+      link.set_bytes(each.use.bytes);
+      link.set_rate(each.use.rate);
+      link.set_segments(each.use.segments);
+      link.set_segments_again(each.use.segments_again);
+    }
+  };
+  parts_.membership.progress().set_extra(tell);
 }
 
 // All members say what they hold.

@@ -38,6 +38,8 @@ class Streams {
   // since the last return.
   void park(Interest read, Interest write, Duration limit);
   void interrupt();
+  // The sockets are of any thread, as long as nobody takes them. Empty for ranks without a link.
+  std::span<const UniqueFd> sockets_to(int peer) const { return sockets_[static_cast<std::size_t>(peer)]; }
   // Only interrupt() is called afterwards.
   std::vector<std::vector<UniqueFd>> take_sockets() { return std::move(sockets_); }
 

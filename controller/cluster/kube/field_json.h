@@ -44,7 +44,7 @@ struct Names<api::ObservationKind>
     : ApiNames<api::ObservationKind, api::ObservationKind::kRefused, api::ObservationKind::kSaid> {};
 template <>
 struct Names<api::StragglerKind>
-    : ApiNames<api::StragglerKind, api::StragglerKind::kAllSlow, api::StragglerKind::kSlow> {};
+    : ApiNames<api::StragglerKind, api::StragglerKind::kSlowLink, api::StragglerKind::kSlow> {};
 template <>
 struct Names<api::StragglerCause>
     : ApiNames<api::StragglerCause, api::StragglerCause::kInput, api::StragglerCause::kUnknown> {};

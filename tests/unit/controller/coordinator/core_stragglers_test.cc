@@ -105,6 +105,45 @@ TEST_F(StragglersTest, MemberThatLeftTheViewIsAStragglerNoMore) {
   EXPECT_FALSE(changes[0].found);
 }
 
+// Each member tells of its link to the next rank; that of rank 1, the member with index 2, is slow.
+TEST_F(StragglersTest, SlowLinkIsNamedAndExplainsWhoMovesBytesSlowly) {
+  slow_ = -1;
+  for (Slot& slot : slots_) slot.telemetry.step_ms = 600;
+  std::uint64_t bytes = 0;
+  std::vector<StragglerChange> all;
+  for (int round = 0; round < 200; ++round) {
+    bytes += 50'000'000;
+    for (int i = 0; i < 4; ++i) {
+      const Slot& slot = slots_[static_cast<std::size_t>(i)];
+      v1::Links links;
+      links.set_at_ns((round + 1) * Duration(milliseconds(600)).count());
+      v1::LinkStats& link = *links.add_links();
+      link.set_rank(static_cast<std::uint32_t>((slot.rank + 1) % 4));
+      link.set_bytes(bytes);
+      link.set_rate(slot.rank == 1 ? 1e8 : 1e10);
+      stragglers_.add_links(slot, i, links);
+      const milliseconds transfer(slot.rank == 2 ? 500 : 20);
+      const StepTimes times{
+          .compute = milliseconds(80), .wait = milliseconds(520) - transfer, .transfer = transfer};
+      stragglers_.add(slot, i, {Role::kWorker, i, slot.rank, {++step_}, {times}});
+    }
+    for (StragglerChange& each : stragglers_.conclude(slots_)) all.push_back(std::move(each));
+  }
+  const auto now = stragglers_.now(slots_);
+  ASSERT_TRUE(now);
+  ASSERT_EQ(now->size(), 1U) << "the receiver's transfer is the link's";
+  const api::Straggler& link = now->front();
+  EXPECT_EQ(link.kind, api::StragglerKind::kSlowLink);
+  EXPECT_EQ(link.index, 2);
+  EXPECT_EQ(link.peer, "worker-1");
+  EXPECT_EQ(link.peer_pod, "job-worker-1");
+  EXPECT_NEAR(link.factor, 100, 1);
+  EXPECT_NEAR(link.lost_ms, 500, 20);
+  EXPECT_EQ(link.part, "transfer");
+  ASSERT_FALSE(all.empty());
+  EXPECT_TRUE(all.back().found);
+}
+
 TEST_F(StragglersTest, NothingIsFoundWhereAStepWaitsForNobody) {
   stragglers_ = Stragglers(false);
   stragglers_.begin_view(slots_);

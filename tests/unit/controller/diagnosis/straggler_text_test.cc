@@ -48,6 +48,19 @@ TEST(StragglerTextTest, KindsHaveTextsOfTheirOwn) {
   EXPECT_EQ(ends.size(), 3U);
 }
 
+TEST(StragglerTextTest, SlowLinkIsNamedByItsEnds) {
+  api::Straggler slow = straggler(StragglerKind::kSlowLink);
+  slow.peer = "worker-0";
+  slow.evidence = link_evidence(23.9e6, 0.031);
+  EXPECT_EQ(
+      message_of(slow),
+      "the link from worker-3 to worker-0: 1.9x the others' median time for as many bytes (190 ms of a step, "
+      "theirs 100 ms); it moves 23.9 MB/s while it has something to send; 3 % of its segments were sent "
+      "again");
+  EXPECT_EQ(end_of(slow), "the link from worker-3 to worker-0 holds the others back no more");
+  EXPECT_EQ(link_evidence(1.25e9, 0), "it moves 1250 MB/s while it has something to send");
+}
+
 TEST(StragglerTextTest, FactorsHaveThreeDigitsAtMost) {
   EXPECT_EQ(factor_text(1.154), "1.15x");
   EXPECT_EQ(factor_text(2.449), "2.4x");

@@ -114,6 +114,16 @@ TEST_P(KeptLinksTest, MemberThatWasLeftOutOnceComesByNewLinks) {
   EXPECT_EQ(kept(2), 0);
 }
 
+TEST_P(KeptLinksTest, TcpLinksTellHowTheyAreUsed) {
+  view({0, 1, 2});
+  const std::vector<Link> told = links(1).links();
+  EXPECT_EQ(told.empty(), GetParam() != TransportKind::kTcp);
+  for (const Link& each : told) {
+    EXPECT_TRUE(each.rank == 0 || each.rank == 2);
+    EXPECT_GT(each.use.bytes, 0U);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Links, KeptLinksTest,
                          ::testing::Values(TransportKind::kSharedMemory, TransportKind::kTcp),
                          [](const auto& info) {
