@@ -90,7 +90,8 @@ absl::Status StateReceiver::meet() {
   std::vector<int> ranks;
   for (std::size_t rank = 1; rank < group_.members.size(); ++rank) ranks.push_back(static_cast<int>(rank));
   if (ranks.empty()) return absl::InvalidArgumentError("a newcomer without sources");
-  PL_ASSIGN_OR_RETURN(auto links, fabric_.meet(group_, ranks, 1, Deadline::after(clock_.now(), kMeetLimit)));
+  PL_ASSIGN_OR_RETURN(auto links, fabric_.meet(group_, ranks, 1, Deadline::after(clock_.now(), kMeetLimit),
+                                               collective::Fabric::NextView::kLinked));
   for (collective::PeerLink& link : links) {
     Source& source = sources_.emplace_back();
     source.rank = link.rank;

@@ -145,8 +145,8 @@ void StateSender::run(const std::stop_token& stop) {
 
 absl::Status StateSender::connect() {
   const std::array<int, 1> newcomer = {0};
-  PL_ASSIGN_OR_RETURN(auto links,
-                      fabric_.meet(group_, newcomer, 1, Deadline::after(clock_.now(), kMeetLimit)));
+  PL_ASSIGN_OR_RETURN(auto links, fabric_.meet(group_, newcomer, 1, Deadline::after(clock_.now(), kMeetLimit),
+                                               collective::Fabric::NextView::kLinked));
   std::vector<std::vector<UniqueFd>> sockets(1);
   sockets[0] = std::move(links[0].sockets);
   PL_ASSIGN_OR_RETURN(stream_, transport::Streams::make(std::move(sockets)));

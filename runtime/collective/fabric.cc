@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <iterator>
 #include <mutex>
 
 #include "base/file.h"
@@ -121,19 +122,26 @@ class FabricOfSockets final : public Fabric {
   }
   absl::StatusOr<bool> shares_memory(const Group& group) const override { return sharing(group); }
   absl::StatusOr<std::vector<PeerLink>> meet(const Group& group, std::span<const int> peers, int channels,
-                                             Deadline deadline) override;
+                                             Deadline deadline, NextView next_view) override;
   void cancel_connects(Generation through) override { meeting_->cancel(through); }
 
  private:
   absl::StatusOr<std::unique_ptr<Communicator>> connect_shared(const Group& group, Deadline deadline);
   absl::StatusOr<std::unique_ptr<Communicator>> connect_tcp(const Group& group, Deadline deadline);
-  absl::StatusOr<std::vector<MetPeer>> meet_all(const RendezvousPlan& plan, Deadline deadline,
-                                                std::vector<MetPeer> kept = {}) {
-    const std::lock_guard one_view_at_a_time(meet_mutex_);
-    return meeting_->meet(plan, deadline, std::move(kept));
+  // For a view, by what is kept of its members' links.
+  absl::StatusOr<std::vector<MetPeer>> meet_members(const Group& group, bool shared,
+                                                    const RendezvousPlan& plan, Deadline deadline) {
+    const std::lock_guard one_meeting_at_a_time(meet_mutex_);
+    return meeting_->meet(plan, deadline, take_kept(group, shared));
   }
+  int data_links(const Group& group) const {
+    return group.sockets_per_peer > 0 ? group.sockets_per_peer : options_.sockets_per_peer;
+  }
+  // Connections between two members of a view.
+  int channels_of(const Group& group, bool shared) const { return shared ? 1 : 1 + data_links(group); }
   // The links of these members, by their ranks; those of others end.
   std::vector<MetPeer> take_kept(const Group& group, bool shared);
+  void keep(const std::vector<std::string>& processes, bool shared, std::vector<MetPeer> links);
   std::function<void(std::vector<MetPeer>)> keeper(const Group& group, bool shared);
 
   const FabricOptions options_;
@@ -142,35 +150,47 @@ class FabricOfSockets final : public Fabric {
   std::unique_ptr<transport::Arena> arena_;
   const std::unique_ptr<Rendezvous> meeting_;
   std::mutex meet_mutex_;
-  // The links of a view that has ended well, for the next one.
+  // A link that waits for the next view. There is one for a process, and all are taken or end with the next
+  // view that is connected.
   struct Kept {
-    std::vector<std::string> peers;  // a process's local socket is nobody else's
-    std::vector<MetPeer> links;      // as many
+    std::string process;  // its local socket, which is nobody else's
     bool shared = false;
+    MetPeer link;
   };
-  Guarded<Kept> kept_;
+  Guarded<std::vector<Kept>> kept_;
 };
 
-std::function<void(std::vector<MetPeer>)> FabricOfSockets::keeper(const Group& group, bool shared) {
+std::vector<std::string> processes_of(const Group& group) {
   std::vector<std::string> processes;
   for (const GroupMember& member : group.members) processes.push_back(member.address.local_socket);
-  return [this, processes = std::move(processes), shared](std::vector<MetPeer> links) {
-    Kept kept{{}, std::move(links), shared};
-    for (const MetPeer& link : kept.links)
-      kept.peers.push_back(processes[static_cast<std::size_t>(link.rank)]);
-    std::swap(*kept_.lock(), kept);
+  return processes;
+}
+
+std::function<void(std::vector<MetPeer>)> FabricOfSockets::keeper(const Group& group, bool shared) {
+  return [this, processes = processes_of(group), shared](std::vector<MetPeer> links) {
+    keep(processes, shared, std::move(links));
   };
 }
 
+void FabricOfSockets::keep(const std::vector<std::string>& processes, bool shared,
+                           std::vector<MetPeer> links) {
+  auto kept = kept_.lock();
+  for (MetPeer& link : links) {
+    const std::string& process = processes[static_cast<std::size_t>(link.rank)];
+    std::erase_if(*kept, [&](const Kept& each) { return each.process == process; });
+    kept->push_back({process, shared, std::move(link)});
+  }
+}
+
 std::vector<MetPeer> FabricOfSockets::take_kept(const Group& group, bool shared) {
-  Kept kept = std::exchange(*kept_.lock(), {});
+  std::vector<Kept> kept = std::exchange(*kept_.lock(), {});
+  const std::vector<std::string> processes = processes_of(group);
   std::vector<MetPeer> links;
-  for (std::size_t i = 0; i < kept.links.size() && kept.shared == shared; ++i) {
-    const auto member = std::ranges::find_if(
-        group.members, [&](const GroupMember& each) { return each.address.local_socket == kept.peers[i]; });
-    if (member == group.members.end()) continue;
-    links.push_back(std::move(kept.links[i]));
-    links.back().rank = static_cast<int>(member - group.members.begin());
+  for (Kept& each : kept) {
+    const auto member = std::ranges::find(processes, each.process);
+    if (member == processes.end() || each.shared != shared) continue;
+    links.push_back(std::move(each.link));
+    links.back().rank = static_cast<int>(member - processes.begin());
   }
   return links;
 }
@@ -200,7 +220,7 @@ absl::StatusOr<std::unique_ptr<Communicator>> FabricOfSockets::connect_shared(co
     transport::SharedGroup::format(mappings->page.memory(), world);
     plan.descriptors_for_higher = {page.get()};
   }
-  PL_ASSIGN_OR_RETURN(std::vector<MetPeer> met, meet_all(plan, deadline, take_kept(group, true)));
+  PL_ASSIGN_OR_RETURN(std::vector<MetPeer> met, meet_members(group, true, plan, deadline));
 
   mappings->arenas.resize(static_cast<std::size_t>(world));
   std::vector<PeerMemory> peers(static_cast<std::size_t>(world));
@@ -234,13 +254,12 @@ absl::StatusOr<std::unique_ptr<Communicator>> FabricOfSockets::connect_shared(co
 absl::StatusOr<std::unique_ptr<Communicator>> FabricOfSockets::connect_tcp(const Group& group,
                                                                            Deadline deadline) {
   const int world = static_cast<int>(group.members.size());
-  const int data_links = group.sockets_per_peer > 0 ? group.sockets_per_peer : options_.sockets_per_peer;
-  RendezvousPlan plan = plan_for(group, /*local=*/false, 1 + data_links);
+  RendezvousPlan plan = plan_for(group, /*local=*/false, channels_of(group, false));
   const std::vector<int> partners = partners_of(group.rank, world);
   std::erase_if(plan.peers, [&](const transport::RendezvousPeer& peer) {
     return !std::binary_search(partners.begin(), partners.end(), peer.rank);
   });
-  PL_ASSIGN_OR_RETURN(std::vector<MetPeer> met, meet_all(plan, deadline, take_kept(group, false)));
+  PL_ASSIGN_OR_RETURN(std::vector<MetPeer> met, meet_members(group, false, plan, deadline));
 
   StreamWiring wiring;
   wiring.kept_links = kept_of(met);
@@ -269,13 +288,16 @@ absl::StatusOr<std::unique_ptr<Communicator>> FabricOfSockets::connect_tcp(const
 }
 
 absl::StatusOr<std::vector<PeerLink>> FabricOfSockets::meet(const Group& group, std::span<const int> peers,
-                                                            int channels, Deadline deadline) {
+                                                            int channels, Deadline deadline,
+                                                            NextView next_view) {
   PL_RETURN_IF_ERROR(check_group(group, address_));
   if (channels < 1 || channels > 16) {
     return absl::InvalidArgumentError(str_cat(channels, " channels to a peer; 1 to 16"));
   }
   PL_ASSIGN_OR_RETURN(const bool shared, sharing(group));
-  RendezvousPlan plan = plan_for(group, shared, channels);
+  const int more = channels_of(group, shared);
+  const bool both = next_view == NextView::kLinked && channels + more <= transport::kMaxChannels;
+  RendezvousPlan plan = plan_for(group, shared, both ? channels + more : channels);
   std::erase_if(plan.peers, [&](const transport::RendezvousPeer& peer) {
     return std::find(peers.begin(), peers.end(), peer.rank) == peers.end();
   });
@@ -283,12 +305,19 @@ absl::StatusOr<std::vector<PeerLink>> FabricOfSockets::meet(const Group& group, 
     return absl::InvalidArgumentError("a peer is no other member of the group, or is listed twice");
   }
   if (shared) plan.descriptors_for_all = {arena_->fd()};
-  PL_ASSIGN_OR_RETURN(std::vector<MetPeer> met, meet_all(plan, deadline));
+  // No view is connected before what is kept for it is there.
+  const std::lock_guard one_meeting_at_a_time(meet_mutex_);
+  PL_ASSIGN_OR_RETURN(std::vector<MetPeer> met, meeting_->meet(plan, deadline));
   std::vector<PeerLink> links(peers.size());
+  std::vector<MetPeer> kept;
   for (MetPeer& peer : met) {
     const auto at = std::find(peers.begin(), peers.end(), peer.rank) - peers.begin();
     PeerLink& link = links[static_cast<std::size_t>(at)];
     link.rank = peer.rank;
+    const auto own = peer.channels.begin() + channels;
+    MetPeer& later = kept.emplace_back(MetPeer{peer.rank, {}});
+    later.channels.assign(std::move_iterator(own), std::move_iterator(peer.channels.end()));
+    peer.channels.erase(own, peer.channels.end());
     link.sockets = std::move(peer.channels);
     if (!shared) continue;
     if (peer.descriptors.size() != 1) {
@@ -298,6 +327,7 @@ absl::StatusOr<std::vector<PeerLink>> FabricOfSockets::meet(const Group& group, 
     }
     PL_ASSIGN_OR_RETURN(link.arena, Mapping::of(peer.descriptors[0], Mapping::Access::kRead));
   }
+  if (both) keep(processes_of(group), shared, std::move(kept));
   return links;
 }
 

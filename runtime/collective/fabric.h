@@ -83,8 +83,12 @@ class Fabric {
   // Sockets to `peers` alone (ranks of the group, in any order), `channels` (1 to 16) to each; for those who
   // speak a protocol of their own. Every one of them meets this member too, in the same generation and with
   // as many channels. Links in the order of `peers`; errors as connect()'s.
+  // kLinked: the same members will be in a view, and the links that connect() makes for it are made here and
+  // now, beside these. All must say the same.
+  enum class NextView : std::uint8_t { kNone, kLinked };
   virtual absl::StatusOr<std::vector<PeerLink>> meet(const Group& group, std::span<const int> peers,
-                                                     int channels, Deadline deadline) = 0;
+                                                     int channels, Deadline deadline,
+                                                     NextView next_view = NextView::kNone) = 0;
   // For good, from any thread: connect() and meet() of groups of this generation and of earlier ones, under
   // way or to come, end with CANCELLED, at once. Communicators and links stay.
   virtual void cancel_connects(Generation through) = 0;

@@ -450,10 +450,10 @@ Decision Trainer::align() {
   }
   progress.set_phase(v1::TRAINING);
   const int kept = servers_ ? 0 : communicator_->counters().kept_links;
-  parts_.logger.info(str_cat("view ", group_.generation.value, ": rank ", group_.rank, " of ",
-                             group_.members.size(), ", from step ", replica_->step(), ", ",
-                             format_duration(now() - started_), " after the start",
-                             kept == 0 ? "" : str_cat(", by ", kept, " of its links before")));
+  parts_.logger.info(
+      str_cat("view ", group_.generation.value, ": rank ", group_.rank, " of ", group_.members.size(),
+              ", from step ", replica_->step(), ", ", format_duration(now() - started_), " after the start",
+              kept == 0 ? "" : str_cat(", ", pluralize(kept, "link was", "links were"), " there before")));
   const Step saved = source_.has_value() ? source_->saved_step : replica_->step();
   const bool evaluates = source_.has_value() && source_->evaluates;
   const Decision decision = machine_.aligned(replica_->step(), saved, evaluates, now());

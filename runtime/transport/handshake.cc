@@ -68,7 +68,7 @@ absl::StatusOr<Message> decode(std::span<const std::byte, kMessageBytes> bytes) 
   message.world = reader.u32();
   message.target = reader.u32();
   const std::uint32_t channels = reader.u32();
-  if (channels < 1 || channels > 17 || message.channel >= channels) {
+  if (channels < 1 || channels > kMaxChannels || message.channel >= channels) {
     return absl::InvalidArgumentError(str_cat("channel ", message.channel, " of ", channels));
   }
   message.channels = static_cast<std::uint8_t>(channels);

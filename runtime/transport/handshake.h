@@ -35,6 +35,7 @@ using Digest = std::array<std::uint8_t, 32>;
 inline constexpr std::uint32_t kLinkMagic = 0x4b4e4c50;  // "PLNK"
 inline constexpr std::uint16_t kLinkVersion = 1;
 inline constexpr std::size_t kMessageBytes = 104;
+inline constexpr int kMaxChannels = 17;  // of a pair
 
 // 5 and 6 are notices (peer_watch.h).
 enum class MessageType : std::uint8_t { kHello = 1, kChallenge = 2, kProof = 3, kVerdict = 4, kRenewal = 7 };

@@ -66,7 +66,7 @@ class ThreadFabric final : public collective::Fabric {
   }
   absl::StatusOr<bool> shares_memory(const collective::Group&) const override { return true; }
   absl::StatusOr<std::vector<collective::PeerLink>> meet(const collective::Group&, std::span<const int>, int,
-                                                         Deadline) override {
+                                                         Deadline, NextView) override {
     return absl::UnimplementedError("threads of one process have no links");
   }
   void cancel_connects(Generation) override {}  // nobody ever waits

@@ -133,7 +133,7 @@ TEST(StateReceiver, FramesOutOfOrderAreRefused) {
     ToyState newcomer(1000);
     auto receiver = job.receiver(newcomer);
     const std::array<int, 1> to = {0};
-    auto links = job.fabric(1).meet(job.group(1), to, 1, job.soon());
+    auto links = job.fabric(1).meet(job.group(1), to, 1, job.soon(), kLinked);
     PL_CHECK(links.ok(), "the newcomer is there");
     for (const Frame& frame : frames) {
       const auto header = encode(frame);

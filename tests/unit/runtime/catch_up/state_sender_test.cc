@@ -33,7 +33,7 @@ TEST(StateSender, ANewcomerThatDoesNotKeepUpIsGivenUp) {
   ToyState state(kMany);
   auto sender = job.sender(1);
   const std::array<int, 1> from = {1};
-  PL_ASSERT_OK(links, job.fabric(0).meet(job.group(0), from, 1, job.soon()));
+  PL_ASSERT_OK(links, job.fabric(0).meet(job.group(0), from, 1, job.soon(), kLinked));
   const Deadline deadline = job.soon();
   std::size_t most = 0;
   while (sender->status().ok() && !deadline.expired(job.clock.now())) {
@@ -50,7 +50,7 @@ TEST(StateSender, ANewcomerThatGoesEndsIt) {
   auto sender = job.sender(1);
   {
     const std::array<int, 1> from = {1};
-    ASSERT_TRUE(job.fabric(0).meet(job.group(0), from, 1, job.soon()).ok());
+    ASSERT_TRUE(job.fabric(0).meet(job.group(0), from, 1, job.soon(), kLinked).ok());
   }
   const Deadline deadline = job.soon();
   while (sender->status().ok() && !deadline.expired(job.clock.now())) train(*sender, state);

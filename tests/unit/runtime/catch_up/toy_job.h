@@ -18,6 +18,8 @@
 
 namespace paceline::catch_up {
 
+inline constexpr auto kLinked = collective::Fabric::NextView::kLinked;
+
 // w and m, with m = 0.9 m + factor g and w -= rate m.
 struct ToyState {
   explicit ToyState(std::size_t elements) : weights(elements), momentum(elements), gradient(elements) {}

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -28,12 +29,7 @@ class KeptLinksTest : public ::testing::TestWithParam<TransportKind> {
   // The next view, of these members in this order; those that are in it have let go of the one before.
   void view(const std::vector<int>& ranks) {
     ++generation_;
-    Group group;
-    group.generation = Generation{generation_};
-    group.transport = GetParam();
-    group.key.fill(static_cast<std::uint8_t>(generation_));
-    for (const int each : ranks)
-      group.members.push_back({"worker-" + std::to_string(each), member(each).fabric->address()});
+    const Group group = group_of(ranks, static_cast<std::uint8_t>(generation_));
     run_ranks(static_cast<int>(ranks.size()), [&](int rank) {
       Member& mine = member(ranks[static_cast<std::size_t>(rank)]);
       mine.links.reset();
@@ -51,6 +47,24 @@ class KeptLinksTest : public ::testing::TestWithParam<TransportKind> {
       EXPECT_EQ(numbers, std::vector<float>(numbers.size(), world * (world + 1) / 2));
     });
   }
+  // A newcomer meets members of the present view, as it does to get their state.
+  void meet_ahead(int newcomer, const std::vector<int>& sources) {
+    std::vector<int> ranks = {newcomer};
+    ranks.insert(ranks.end(), sources.begin(), sources.end());
+    const Group group = group_of(ranks, 'k');
+    std::vector<int> others(sources.size());
+    std::iota(others.begin(), others.end(), 1);
+    const std::vector<int> first = {0};
+    run_ranks(static_cast<int>(ranks.size()), [&](int rank) {
+      Group own = group;
+      own.rank = rank;
+      auto links = member(ranks[static_cast<std::size_t>(rank)])
+                       .fabric->meet(own, rank == 0 ? others : first, 1, Deadline::after(clock_.now(), 60s),
+                                     Fabric::NextView::kLinked);
+      ASSERT_TRUE(links.ok()) << links.status();
+      for (const PeerLink& each : *links) EXPECT_EQ(each.sockets.size(), 1u);
+    });
+  }
   int kept(int number) { return member(number).links->counters().kept_links; }
 
   struct Member {
@@ -61,6 +75,16 @@ class KeptLinksTest : public ::testing::TestWithParam<TransportKind> {
   Communicator& links(int number) { return *member(number).links; }
 
  private:
+  Group group_of(const std::vector<int>& ranks, std::uint8_t key) {
+    Group group;
+    group.generation = Generation{generation_};
+    group.transport = GetParam();
+    group.key.fill(key);
+    for (const int each : ranks)
+      group.members.push_back({"worker-" + std::to_string(each), member(each).fabric->address()});
+    return group;
+  }
+
   const SystemClock clock_{};
   std::uint64_t generation_ = 0;
   std::vector<Member> members_{3};
@@ -122,6 +146,37 @@ TEST_P(KeptLinksTest, TcpLinksTellHowTheyAreUsed) {
     EXPECT_TRUE(each.rank == 0 || each.rank == 2);
     EXPECT_GT(each.use.bytes, 0U);
   }
+}
+
+TEST_P(KeptLinksTest, NewcomerIsLinkedBeforeItsView) {
+  view({0, 1});
+  meet_ahead(2, {1, 0});
+  for (const int each : {0, 1}) links(each).retire();
+  view({2, 0, 1});
+  for (const int each : {0, 1, 2}) EXPECT_EQ(kept(each), 2) << each;
+}
+
+TEST_P(KeptLinksTest, NewcomersLinksOutliveAStepThatIsAbandoned) {
+  view({0, 1});
+  meet_ahead(2, {0, 1});
+  links(1).close(absl::AbortedError("a step was abandoned"));
+  links(0).retire();
+  view({0, 1, 2});
+  EXPECT_EQ(kept(0), 1);
+  EXPECT_EQ(kept(1), 1);
+  EXPECT_EQ(kept(2), 2);
+}
+
+TEST_P(KeptLinksTest, LinksOfANewcomerThatIsLeftOutEnd) {
+  view({0, 1});
+  meet_ahead(2, {0, 1});
+  for (const int each : {0, 1}) links(each).retire();
+  view({0, 1});
+  EXPECT_EQ(kept(0), 1);
+  for (const int each : {0, 1}) links(each).retire();
+  view({0, 1, 2});
+  EXPECT_EQ(kept(0), 1);
+  EXPECT_EQ(kept(2), 0);
 }
 
 INSTANTIATE_TEST_SUITE_P(Links, KeptLinksTest,
