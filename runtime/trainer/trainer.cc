@@ -36,6 +36,7 @@ Trainer::Trainer(TrainerParts parts, TrainerOptions options)
       tells_hashes_(!servers_ ||
                     spec_.parameter_server().synchronization() == v1::ParameterServerSpec::SYNCHRONOUS),
       tables_(table_specs(spec_)),
+      programs_(spec_, workload_, parts_.logger),
       catch_ups_(parts_.membership, parts_.fabric, parts_.clock, parts_.logger),
       step_clock_(parts_.clock, &parts_.membership.progress().current_part()),
       started_(parts_.clock.now()),
@@ -185,7 +186,7 @@ Decision Trainer::evaluate() {
   member::Progress& progress = parts_.membership.progress();
   progress.set_phase(v1::EVALUATING);
   report_hash();
-  const auto result = session_->evaluate(*evaluator_);
+  const auto result = session_->evaluate(*programs_.evaluator());
   if (!result.ok()) return on_error(result.status());
   const Decision decision = machine_.evaluated(result->loss, result->accuracy, result->auc);
   progress.set_phase(v1::TRAINING);

@@ -27,10 +27,9 @@
 #include "runtime/pserver/client.h"
 #include "runtime/trainer/catch_ups.h"
 #include "runtime/trainer/device_saver.h"
-#include "runtime/trainer/evaluator.h"
 #include "runtime/trainer/member_devices.h"
-#include "runtime/trainer/memory_budget.h"
 #include "runtime/trainer/outcome.h"
+#include "runtime/trainer/programs.h"
 #include "runtime/trainer/progress_file_store.h"
 #include "runtime/trainer/replica.h"
 #include "runtime/trainer/server_saver.h"
@@ -115,8 +114,6 @@ class Trainer {
   checkpoint::CheckpointStore checkpoints();
   absl::Status open_ring_session();
   absl::Status compile_for(std::span<const std::int64_t> rows);
-  absl::Status compile_passes(std::span<const std::int64_t> rows, std::int64_t most, Holding held);
-  absl::Status compile_evaluation(Holding held);
   // Why not all members' states are trained on their devices, and why these can't exchange gradients by
   // themselves; empty: they can.
   struct Placing {
@@ -131,19 +128,6 @@ class Trainer {
   absl::StatusOr<NotOpened> agree_on_opening(const absl::Status& opened, Deadline deadline);
 
   absl::Status place_on_device();
-  // RESOURCE_EXHAUSTED where what is held so finds no room in the device's own memory (memory_budget.h).
-  absl::Status check_lasting(Holding holding);
-  struct DeviceUse {
-    LastingMemory needs;
-    FoundRoom found;
-  };
-  // Zeros where the memory is the host's.
-  absl::StatusOr<DeviceUse> device_use(Holding holding);
-  // What of that is taken only when a first pass needs it.
-  absl::StatusOr<tensor::LeftRoom> still_wanted(Holding holding);
-  // What the device's memory is taken for, and sizes that it does badly with, in the log; nothing where it is
-  // the host's.
-  absl::Status log_memory();
   // Rank 0: whether the checkpoint that is due now may be written while training goes on; and the end of one
   // that is, before its memory is needed.
   bool saves_beside_training() const;
@@ -194,9 +178,8 @@ class Trainer {
   absl::Status fault_;  // why the step under way was abandoned
 
   Workload workload_;
-  std::unique_ptr<Replica> replica_;      // before the programs that are bound to it
-  std::unique_ptr<Evaluator> evaluator_;  // null: nothing is held out
-  std::unique_ptr<tensor::Program> program_;
+  std::unique_ptr<Replica> replica_;  // before the programs that are bound to it
+  Programs programs_;
   std::unique_ptr<SparseRows> rows_;  // of a unit's samples; null: the model has no tables
 
   // Of the current view.
@@ -218,9 +201,6 @@ class Trainer {
   Step collected_step_ = 0;                       // of the servers' state that a view's end saved
   std::optional<StatePosition> position_;         // of the state in rank 0's replica, until servers hold it
   std::unique_ptr<TablePartsReader> saved_rows_;  // of that state; null: no tables, or they begin empty
-  bool evaluation_waits_ = false;                 // evaluator_ takes one sample at a time: for compile_for()
-  std::size_t queue_half_weights_ = 0;            // that the device's queue had before any program of a view
-  int members_on_device_ = 0;                     // of the view, on this member's; 0: not known
   bool aligned_ = false;                          // the members have held one state
   std::optional<TimePoint> left_view_;            // the last step, or wait, of the view before; until a step
   TimePoint viewed_at_{}, aligned_at_{};          // of the present view

@@ -6,9 +6,7 @@
 #include <vector>
 
 #include "base/status.h"
-#include "runtime/tensor/memory_plan.h"
 #include "runtime/trainer/limits.h"
-#include "runtime/trainer/odd_sizes.h"
 #include "runtime/trainer/passes.h"
 #include "runtime/trainer/trainer.h"
 
@@ -36,7 +34,7 @@ absl::StatusOr<Trainer::Placing> Trainer::survey_devices() {
     PL_RETURN_IF_ERROR(communicator_->all_gather(ranks.data(), ranks.size() * kMemberDeviceWords, DType::kI64,
                                                  Deadline::after(now(), kLoadLimit)));
   }
-  members_on_device_ = members_on_device(ranks, group_.rank);
+  programs_.set_members_on_device(members_on_device(ranks, group_.rank));
   return Placing{why_state_on_hosts(ranks), why_by_hosts(ranks, group_.rank, workload_.why_no_exchange)};
 }
 
@@ -53,66 +51,18 @@ absl::Status Trainer::place_state(const Placing& placing) {
                   placing.why_on_hosts));
     }
   }
-  if (evaluator_ != nullptr) {
-    const absl::Status bound = replica_->bind(evaluator_->program(), Purpose::kEvaluation);
-    if (!bound.ok()) return own_fault(bound);
-  }
-  return absl::OkStatus();
+  return programs_.bind_evaluation();
 }
 
 absl::Status Trainer::place_on_device() {
-  if (replica_->on_device() == nullptr) {  // of a view whose state was the hosts' there are copies
-    for (tensor::Program* const program :
-         {program_.get(), evaluator_ == nullptr ? nullptr : &evaluator_->program()}) {
-      if (program == nullptr) continue;
-      if (const absl::Status left = program->unbind(); !left.ok()) return own_fault(left);
-    }
-  }
-  PL_RETURN_IF_ERROR(check_lasting(Holding::kTrains));
+  if (replica_->on_device() == nullptr)  // of a view whose state was the hosts' there are copies
+    PL_RETURN_IF_ERROR(programs_.unbind());
+  PL_RETURN_IF_ERROR(programs_.check_lasting(Holding::kTrains));
   const absl::Status placed = replica_->to_device(workload_.make_state);
   if (absl::IsResourceExhausted(placed))  // another member was faster
-    PL_RETURN_IF_ERROR(check_lasting(Holding::kTrains));
+    PL_RETURN_IF_ERROR(programs_.check_lasting(Holding::kTrains));
   if (placed.ok()) return placed;
   return own_fault(with_context(placed, "weights, gradient and optimizer state could not be put on it"));
-}
-
-absl::Status Trainer::check_lasting(Holding holding) {
-  if (workload_.room == nullptr) return absl::OkStatus();
-  PL_ASSIGN_OR_RETURN(const DeviceUse use, device_use(holding));
-  return check_room(use.needs, use.found);
-}
-
-absl::StatusOr<tensor::LeftRoom> Trainer::still_wanted(Holding holding) {
-  PL_ASSIGN_OR_RETURN(const DeviceUse use, device_use(holding));
-  const std::size_t total = use.needs.total();
-  return tensor::LeftRoom{total - std::min(total, use.found.taken), "weights and gradient"};
-}
-
-absl::StatusOr<Trainer::DeviceUse> Trainer::device_use(Holding holding) {
-  if (workload_.room == nullptr) return DeviceUse();
-  const auto room = workload_.room();
-  if (!room.ok()) return own_fault(room.status());
-  tensor::MemoryUse evaluation, training;
-  const auto look = [](const tensor::Program* program, tensor::MemoryUse& use) -> absl::Status {
-    if (program == nullptr) return absl::OkStatus();
-    const auto found = program->memory();
-    if (!found.ok()) return own_fault(found.status());
-    use = *found;
-    return absl::OkStatus();
-  };
-  PL_RETURN_IF_ERROR(look(evaluator_ == nullptr ? nullptr : &evaluator_->program(), evaluation));
-  PL_RETURN_IF_ERROR(look(program_.get(), training));
-  const std::size_t vectors =
-      holding == Holding::kTrains ? replica_->device_bytes() : evaluation.vectors + training.vectors;
-  const bool several = evaluator_ != nullptr && evaluator_->program().max_rows() > 1;
-  return DeviceUse{
-      lasting_memory(spec_, replica_->layout().elements, holding),
-      {.now = *room,
-       .free_at_begin = workload_.room_at_begin.free_bytes,
-       .taken = vectors + std::max({queue_half_weights_, evaluation.half_weights, training.half_weights}),
-       .evaluation = several ? evaluation.activations + evaluation.batch : 0,
-       .training = training.activations + training.batch,
-       .members = members_on_device_}};
 }
 
 // Null: the gradients go by way of the hosts.
@@ -182,31 +132,6 @@ absl::StatusOr<NotOpened> Trainer::agree_on_opening(const absl::Status& opened, 
   if (!opened.ok())
     parts_.logger.warning(str_cat("nothing sends gradients from device to device: ", opened.message()));
   return told;
-}
-
-absl::Status Trainer::log_memory() {
-  const auto training = program_->memory();
-  if (!training.ok()) return own_fault(training.status());
-  if (training->total == 0) return absl::OkStatus();
-  std::size_t evaluation = 0;
-  if (evaluator_ != nullptr) {
-    const auto used = evaluator_->program().memory();
-    if (!used.ok()) return own_fault(used.status());
-    evaluation = used->activations + used->batch + used->vectors;
-  }
-  optimizer::DeviceState* const state = replica_->on_device();
-  const auto mib = [](std::size_t bytes) { return str_cat(tensor::mebibytes(bytes), " MiB"); };
-  parts_.logger.info(str_cat(
-      "memory of the device: ", mib((state == nullptr ? 0 : state->bytes()) + training->vectors),
-      state == nullptr ? " for weights and gradient, " : " for weights, gradient and optimizer state, ",
-      training->half_weights == 0 ? "" : str_cat(mib(training->half_weights), " for weights as bf16, "),
-      mib(training->activations), " for activations, ", mib(training->batch), " for the batch, ",
-      mib(evaluation), " for evaluation; ", tensor::free_mebibytes(training->free), " of ",
-      mib(training->total), " are left; ",
-      room_at_begin_text(workload_.room_at_begin.free_bytes, members_on_device_)));
-  if (aligned_ || group_.rank != 0) return absl::OkStatus();  // it is said by one, and once
-  if (const std::string odd = odd_sizes_warning(spec_); !odd.empty()) parts_.logger.warning(odd);
-  return absl::OkStatus();
 }
 
 // The last one of a view is waited for: the next view, or the job's end, needs the state on the host.

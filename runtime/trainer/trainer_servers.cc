@@ -80,8 +80,8 @@ absl::Status Trainer::open_server_session() {
     parts_.logger.info(
         "gradients go by way of the host's memory to the parameter servers, whose steps are processors'");
   PL_RETURN_IF_ERROR(compile_for(unit_rows(spec_)));
-  const ServerSessionParts parts{group_.rank, spec_,     machine_.plan(), parts_.clock,
-                                 *replica_,   *program_, *client_,        rows_.get()};
+  const ServerSessionParts parts{group_.rank,          spec_,    machine_.plan(), parts_.clock, *replica_,
+                                 programs_.training(), *client_, rows_.get()};
   PL_ASSIGN_OR_RETURN(session_,
                       ServerSession::open(parts, workload_.data.train, Deadline::after(now(), kLoadLimit)));
   if (group_.rank != 0 || saver_ != nullptr) return absl::OkStatus();

@@ -2,14 +2,12 @@
 
 #include <algorithm>
 
-#include "absl/strings/str_join.h"
 #include "base/pluralize.h"
 #include "base/program.h"
 #include "base/status.h"
 #include "runtime/checkpoint/checkpoint_store.h"
 #include "runtime/collective/fault.h"
 #include "runtime/data/ledger.h"
-#include "runtime/tensor/memory_plan.h"
 #include "runtime/trainer/all_reduce_session.h"
 #include "runtime/trainer/auc_target.h"
 #include "runtime/trainer/limits.h"
@@ -22,12 +20,6 @@ namespace {
 
 constexpr Duration kPatience = std::chrono::milliseconds(200);  // between looks at the stop request
 constexpr Duration kTellLoading = std::chrono::seconds(1);      // between words to who waits for a load
-
-// An error of compiling, where only the job's own are told as they are: no peer has part in it.
-absl::Status of_this_device(const absl::Status& compiled) {
-  const bool own = compiled.ok() || absl::IsResourceExhausted(compiled) || absl::IsInvalidArgument(compiled);
-  return own ? compiled : own_fault(compiled);
-}
 
 }  // namespace
 
@@ -69,39 +61,21 @@ Decision Trainer::gave_up(const absl::Status& found, bool configuration) {
 
 absl::Status Trainer::check_target(const StepPlan& plan) {
   if (!plan.target.has_value() || plan.target->metric != TargetMetric::kAuc) return absl::OkStatus();
-  PL_ASSIGN_OR_RETURN(
-      const std::string warning,
-      check_auc_target(plan.target->value, *evaluator_, workload_.data, [this] { return go_on(); }));
+  PL_ASSIGN_OR_RETURN(const std::string warning,
+                      check_auc_target(plan.target->value, *programs_.evaluator(), workload_.data,
+                                       [this] { return go_on(); }));
   if (!warning.empty()) parts_.logger.warning(warning);
   return absl::OkStatus();
 }
 
-// Whichever program can be made before the view is known gives the initial weights.
 absl::Status Trainer::open_workload() {
   PL_ASSIGN_OR_RETURN(workload_, parts_.open_workload(spec_));
   if (!workload_.data.warning.empty()) parts_.logger.warning(workload_.data.warning);
   PL_RETURN_IF_ERROR(open_tables());
-  if (workload_.data.test != nullptr && workload_.data.test->size() > 0) {
-    std::int64_t rows = evaluation_rows(spec_, workload_);
-    auto program = workload_.compile(Purpose::kEvaluation, rows, {});
-    // How many find room beside all else is known once that has its own; until then there is one's.
-    evaluation_waits_ = absl::IsResourceExhausted(program.status()) && rows > 1;
-    if (evaluation_waits_) program = workload_.compile(Purpose::kEvaluation, rows = 1, {});
-    PL_RETURN_IF_ERROR(evaluation_room(program.status(), rows, false, workload_.room != nullptr));
-    PL_RETURN_IF_ERROR(make_replica(**program));
-    (*program)->bind(replica_->weights(), {});
-    PL_ASSIGN_OR_RETURN(evaluator_,
-                        Evaluator::create(workload_.data.test, *std::move(program), workload_.sparse));
-    return absl::OkStatus();
-  }
-  PL_ASSIGN_OR_RETURN(program_, workload_.compile(Purpose::kTraining, 1, {}));
-  PL_RETURN_IF_ERROR(make_replica(*program_));
-  if (workload_.room != nullptr) {
-    PL_ASSIGN_OR_RETURN(const tensor::MemoryUse use, program_->memory());
-    queue_half_weights_ = use.half_weights;
-  }
-  program_.reset();
-  return absl::OkStatus();
+  return programs_.open([this](const tensor::Program& program) -> absl::StatusOr<Replica*> {
+    PL_RETURN_IF_ERROR(make_replica(program));
+    return replica_.get();
+  });
 }
 
 absl::Status Trainer::make_replica(const tensor::Program& program) {
@@ -307,74 +281,9 @@ absl::Status Trainer::resume() {
   return absl::OkStatus();
 }
 
-// The operators of all passes now, where a lack of memory is an error and not in the middle of a step.
 absl::Status Trainer::compile_for(std::span<const std::int64_t> rows) {
-  const bool copies = replica_->on_device() == nullptr;
-  const bool evaluates = (evaluator_ != nullptr || evaluation_waits_) && (!servers_ || group_.rank == 0);
-  const Holding held = !copies     ? Holding::kTrains
-                       : evaluates ? Holding::kCopiesAndEvaluates
-                                   : Holding::kCopies;
-  if (copies) PL_RETURN_IF_ERROR(check_lasting(held));
-  std::int64_t most = 1;
-  for (const std::int64_t count : rows) most = std::max(most, pass_rows(spec_, count, trainers()));
-  const absl::Status compiled = compile_passes(rows, most, held);
-  if (absl::IsResourceExhausted(compiled)) {
-    PL_ASSIGN_OR_RETURN(const DeviceUse use, device_use(held));
-    std::vector<std::string> advice;
-    if (most > 1)
-      advice.emplace_back(
-          "set training.microBatchSize to what fits (samples of one pass: results change by rounding alone)");
-    if (!spec_.recompute_activations()) advice.emplace_back("set training.recomputeActivations: true");
-    if (spec_.precision() != v1::PRECISION_BF16) advice.emplace_back("set training.precision: BF16");
-    const bool helps = use.found.evaluation >= use.found.now.total_bytes / tensor::kDriversPart;
-    if (use.found.evaluation > 0 && helps)  // on processors nothing is known of it
-      advice.push_back(str_cat("set training.evaluation.batchSize to fewer: passes of evaluation hold ",
-                               tensor::mebibytes(use.found.evaluation), " MiB"));
-    advice.push_back(str_cat("take ", more_memory(workload_.room != nullptr), " or a smaller model"));
-    const std::string begin =
-        workload_.room == nullptr
-            ? ""
-            : str_cat("; ", room_at_begin_text(workload_.room_at_begin.free_bytes, members_on_device_));
-    return absl::ResourceExhaustedError(
-        str_cat("training finds no room (out of memory): ", compiled.message(), "; ",
-                absl::StrJoin(advice, "; or "), begin));
-  }
-  if (!compiled.ok()) return of_this_device(compiled);
-  if (evaluation_waits_ && evaluates) PL_RETURN_IF_ERROR(compile_evaluation(held));
-  if (copies) PL_RETURN_IF_ERROR(check_lasting(held));  // what of it is taken when a first pass needs it
-  PL_RETURN_IF_ERROR(replica_->bind(*program_, Purpose::kTraining));
-  program_->weights_changed();
-  return log_memory();
-}
-
-// Beside all that training takes.
-absl::Status Trainer::compile_evaluation(Holding held) {
-  const std::int64_t rows = evaluation_rows(spec_, workload_);
-  evaluator_.reset();  // the one's room is free for it
-  PL_ASSIGN_OR_RETURN(const tensor::LeftRoom leave, still_wanted(held));
-  auto program = workload_.compile(Purpose::kEvaluation, rows, leave);
-  PL_RETURN_IF_ERROR(
-      of_this_device(evaluation_room(program.status(), rows, true, workload_.room != nullptr)));
-  const absl::Status bound = replica_->bind(**program, Purpose::kEvaluation);
-  if (!bound.ok()) return own_fault(bound);
-  PL_ASSIGN_OR_RETURN(evaluator_,
-                      Evaluator::create(workload_.data.test, *std::move(program), workload_.sparse));
-  evaluation_waits_ = false;
-  return absl::OkStatus();
-}
-
-absl::Status Trainer::compile_passes(std::span<const std::int64_t> rows, std::int64_t most, Holding held) {
-  if (program_ == nullptr || program_->max_rows() < most) {
-    PL_ASSIGN_OR_RETURN(const tensor::LeftRoom leave, still_wanted(held));
-    PL_ASSIGN_OR_RETURN(program_, workload_.compile(Purpose::kTraining, most, leave));
-  }
-  for (const std::int64_t count : rows) {
-    const std::int64_t pass = std::max<std::int64_t>(1, pass_rows(spec_, count, trainers()));
-    for (const std::int64_t size : {std::min(pass, count), count % pass}) {
-      if (size > 0) PL_RETURN_IF_ERROR(program_->reserve(size));
-    }
-  }
-  return absl::OkStatus();
+  const bool warns = !aligned_ && group_.rank == 0;  // it is said by one, and once
+  return programs_.compile(rows, {trainers(), !servers_ || group_.rank == 0, warns});
 }
 
 absl::Status Trainer::open_ring_session() {
@@ -386,7 +295,7 @@ absl::Status Trainer::open_ring_session() {
   const SessionParts parts{spec_,
                            parts_.clock,
                            *replica_,
-                           *program_,
+                           programs_.training(),
                            *communicator_,
                            trainers(),
                            [this] { catch_ups_.take_back(); },
