@@ -73,6 +73,12 @@ void Checks::on_view_seen(const MemberProcess& member, const v1::View& view) {
   if (trainers + done < least_ || trainers > most_)
     trace_.fail("replicas within bounds", "view ", view.generation(), " has ", trainers, ", of ", least_,
                 " to ", most_);
+  const auto kept = std::ranges::count_if(*members_, [](const auto& each) { return each->was_kept(); });
+  std::int64_t& size = sizes_[member.job_uid()];
+  if (harmless_ && is_new && trainers + done + kept < size)
+    trace_.fail("no view is smaller for a handover", "view ", view.generation(), " has ", trainers,
+                ", and the one before had ", size);
+  if (is_new) size = trainers;
 }
 
 void Checks::on_source(const MemberProcess& member, const v1::View& view,
@@ -90,12 +96,17 @@ void Checks::on_source(const MemberProcess& member, const v1::View& view,
 
 void Checks::on_aligned(const MemberProcess& member, const v1::View&) {
   for (const auto& each : *members_) {
-    const bool gone = each->evicted() || (each->has_left() && (each->has_finished() || !keeps_));
-    const bool holds = each->alive() && each->trains() && each->job_uid() == member.job_uid() &&
-                       each->attempt() == member.attempt() && !gone && is_reached_(each->node());
+    // But who was slow holds no more than its successor began with, whatever became of it.
+    const bool handed_over = each->evicted() && each->generation() + 1 == member.generation() &&
+                             handovers_.is_replaced(each->job_uid(), each->name());
+    const bool gone =
+        !handed_over && (each->evicted() || (each->has_left() && (each->has_finished() || !keeps_)));
+    const bool holds = (each->alive() || handed_over) && each->trains() &&
+                       each->job_uid() == member.job_uid() && each->attempt() == member.attempt() && !gone &&
+                       is_reached_(each->node());
     // Some may have the last step of a view that ends, and others not.
     const cluster::Pod* const pod = api_.pod(each->pod_key());
-    const Step taken_along = pod == nullptr || pod->deleting ? 1 : 0;
+    const Step taken_along = handed_over || pod == nullptr || pod->deleting ? 1 : 0;
     if (holds && each->step() > member.step() + taken_along && !each->is_stuck() &&
         each->generation() < member.generation())
       trace_.fail("nobody trains again what a member holds", member.name(), " begins at step ", member.step(),
@@ -128,7 +139,8 @@ void Checks::on_pod(const cluster::Pod& pod) {
                         other->spec.index == pod.spec.index && other->uid != pod.uid;
     // A controller that stood still in its call makes one of an earlier attempt.
     const bool refused = pod.spec.attempt < other->spec.attempt;
-    if (before && !refused && !other->ended() && !other->deleting && !other->node_not_ready)
+    if (before && !refused && !other->ended() && !other->deleting && !other->node_not_ready &&
+        !handovers_.is_successor(pod))
       trace_.fail("one pod for each place", pod.spec.name, " is made beside ", other->spec.name);
   }
 }
@@ -136,6 +148,7 @@ void Checks::on_pod(const cluster::Pod& pod) {
 void Checks::on_status(const reconcile::StoredJob& before, const reconcile::StoredJob& after) {
   const api::Status &was = before.job.status, &is = after.job.status;
   if (was == is) return;
+  handovers_.on_status(before, after);
   if (was.phase != is.phase || was.reason != is.reason)
     trace_.add("status: ", api::name(is.phase), " (", is.reason, "): ", is.message);
   if (plan::is_terminal(was.phase) && was.phase != is.phase)
@@ -168,6 +181,7 @@ void Checks::on_status(const reconcile::StoredJob& before, const reconcile::Stor
 
 void Checks::at_calm(TimePoint now, TimePoint calm) {
   constexpr Duration kTakenIn = std::chrono::seconds(75), kTrains = std::chrono::seconds(10);
+  handovers_.at_calm(now, calm, job_.get());
   for (const auto& waiting : *members_) {
     const auto since = waiting->waits_since();
     if (!waiting->alive() || waiting->process().paused() || waiting->evicted() || !since ||
@@ -191,6 +205,16 @@ void Checks::at_calm(TimePoint now, TimePoint calm) {
 void Checks::at_end(const std::vector<const MemberProcess*>& alive) {
   for (const MemberProcess* each : alive)
     trace_.fail("nothing is left", each->name(), " runs although the job has ended");
+  if (is_something_left())
+    trace_.fail("nothing is left", "a pod is to start, or a handover under way, although the job has ended");
+}
+
+bool Checks::is_something_left() const {
+  const auto is_to_start = [](const cluster::Pod* pod) {
+    return pod->phase == cluster::PodPhase::kPending && !pod->deleting;
+  };
+  return std::ranges::any_of(api_.pods(), is_to_start) ||
+         (job_ != nullptr && HandoverChecks::is_under_way(*job_));
 }
 
 }  // namespace paceline::simulation

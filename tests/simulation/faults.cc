@@ -19,6 +19,7 @@ void Faults::strike(FaultKind kind) {
   if (kind <= FaultKind::kEvictPod) return on_members(kind);
   if (kind <= FaultKind::kSlowNetwork) return on_nodes(kind);
   if (kind <= FaultKind::kListAgain) return on_controllers(kind);
+  if (kind >= FaultKind::kSlowMember) return on_speed(kind);
   on_job(kind);
 }
 
@@ -185,6 +186,27 @@ void Faults::on_job(FaultKind kind) {
                    [w] { w->api_.create_job(w->scenario_.job).IgnoreError(); });
     }
   }
+}
+
+// For a while, or until all is mended.
+void Faults::on_speed(FaultKind kind) {
+  Dice& dice = world.dice_;
+  World* const w = &world;
+  const double factor =
+      static_cast<double>(dice.chance(0.1) ? dice.between(40, 80) : dice.between(13, 40)) / 10;
+  const Duration time = dice.chance(0.4) ? dice.between(seconds(5), minutes(1)) : minutes(60);
+  if (kind == FaultKind::kSlowNode) {
+    const auto node = static_cast<Host>(dice.between(0, world.nodes_.count() - 1));
+    world.nodes_.slow_down(node, factor);
+    world.trace_.add("node ", node, " is ", factor, " times as slow");
+    return later(time, [w, node] { w->nodes_.slow_down(node, 1); });
+  }
+  const std::vector<MemberProcess*> members = world.nodes_.alive();
+  if (members.empty()) return;
+  MemberProcess* const one = dice.one_of(members);
+  world.nodes_.slow_down(*one, factor);
+  world.trace_.add(one->name(), " is ", factor, " times as slow");
+  return later(time, [w, one] { w->nodes_.slow_down(*one, 1); });
 }
 
 }  // namespace paceline::simulation

@@ -16,6 +16,7 @@ struct Faults {
   void on_nodes(FaultKind kind);
   void on_controllers(FaultKind kind);
   void on_job(FaultKind kind);
+  void on_speed(FaultKind kind);
   void later(Duration wait, Events::Action action) { world.events_.after(wait, std::move(action)); }
 };
 

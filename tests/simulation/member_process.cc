@@ -331,8 +331,8 @@ void MemberProcess::take_step() {
 void MemberProcess::compute() {
   hanging_ = hangs_ && steps_in_view_ >= kFewSteps;
   if (hanging_) return around_.trace.add(name_, " hangs at step ", held_step_);
-  const Duration time = around_.training.compute;
-  after(around_.dice.between(time / 2, time * 3 / 2), [this] {
+  const Duration time = around_.dice.between(around_.training.fastest, around_.training.slowest);
+  after(std::chrono::round<Duration>(time * slowness_), [this] {
     scope_.reset();
     if (fails_) {
       error_ = absl::InternalError("an error of its own");

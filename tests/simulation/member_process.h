@@ -26,6 +26,7 @@ struct Training {
   data::LedgerConfig ledger;
   trainer::StepPlan plan;
   Duration compute = std::chrono::milliseconds(50);  // of a step
+  Duration fastest{}, slowest{};                     // step: any time between
   Duration save = std::chrono::milliseconds(100);    // of a checkpoint
 };
 
@@ -59,6 +60,8 @@ class MemberProcess {
   // It hangs no more, where it is alone: else it is found by the others' waiting.
   void recover(bool alone);
   void fail() { fails_ = true; }  // an error of its own, in the next step
+  // From the next step on its part takes so many times as long as the others'.
+  void slow_down(double factor) { slowness_ = factor; }
   // Its try to attach leads to a controller; `answers`: which does not stand still.
   void tries(bool answers) {
     unanswered_ = answers ? 0 : unanswered_ + 1;
@@ -133,6 +136,7 @@ class MemberProcess {
 
   bool stop_requested_ = false, stop_expired_ = false, saving_ = false, hangs_ = false, hanging_ = false,
        fails_ = false;
+  double slowness_ = 1;
   int unanswered_ = 0;  // tries in a row
   bool was_kept_ = false;
   bool waits_for_view_ = false, aligned_ = false, whole_ = true, stepped_ = false, to_be_late_ = false;

@@ -1,5 +1,6 @@
 #include "tests/simulation/nodes.h"
 
+#include <algorithm>
 #include <csignal>
 #include <utility>
 
@@ -54,16 +55,26 @@ void Nodes::on_change(const ApiServer::Change& change) {
                          [this, key, uid] { end_deleted(key, uid); });
 }
 
+std::optional<Host> Nodes::choose_node(const cluster::Pod& pod) {
+  std::vector<Host> ready, better;
+  for (Host node = 0; node < count_; ++node) {
+    const std::string name = str_cat("node-", node);
+    if (lost_.contains(node) || (careful_ && pod.spec.avoid_host == name)) continue;
+    ready.push_back(node);
+    if (std::ranges::find(pod.spec.shunned_hosts, name) == pod.spec.shunned_hosts.end())
+      better.push_back(node);
+  }
+  if (ready.empty() || (room_ && static_cast<int>(alive().size()) >= *room_)) return std::nullopt;
+  return around_.dice.one_of(careful_ && !better.empty() ? better : ready);
+}
+
 void Nodes::start(const std::string& key, const std::string& uid) {
   if (!is_there(key, uid)) return;
   const cluster::Pod& pod = *api_.pod(key);
   if (pod.deleting) return;
-  std::vector<Host> ready;
-  for (Host node = 0; node < count_; ++node) {
-    if (!lost_.contains(node)) ready.push_back(node);
-  }
-  if (ready.empty()) return around_.events.after(seconds(2), [this, key, uid] { start(key, uid); });
-  const Host node = around_.dice.one_of(ready);
+  const std::optional<Host> chosen = choose_node(pod);
+  if (!chosen) return around_.events.after(seconds(2), [this, key, uid] { start(key, uid); });
+  const Host node = *chosen;
   places_[uid] = node;
   std::map<std::string, std::string> variables = pod.spec.env;
   variables["PACELINE_POD_UID"] = uid;
@@ -79,6 +90,7 @@ void Nodes::start(const std::string& key, const std::string& uid) {
   MemberProcess* const member = by_uid_[uid] = made.get();
   members_.push_back(std::move(made));
   around_.trace.add(member->name(), " (", uid, ") starts on node ", node);
+  if (slow_.contains(node)) member->slow_down(slow_.at(node));
   member->start();
   report(key, uid, [this, node](cluster::Pod& running) {
     if (running.ended()) return;
@@ -158,6 +170,22 @@ void Nodes::kill(MemberProcess& member, int signal, const std::string& reason) {
   around_.trace.add(member.name(), " is killed by signal ", signal, " at step ", member.step());
   member.kill();
   ended(member.pod_key(), member.environment().pod_uid, std::nullopt, signal, reason);
+}
+
+void Nodes::slow_down(MemberProcess& member, double factor) {
+  const auto of_node = slow_.find(member.node());
+  member.slow_down(std::max(factor, of_node == slow_.end() ? 1 : of_node->second));
+}
+
+void Nodes::slow_down(Host node, double factor) {
+  slow_[node] = factor;
+  for (MemberProcess* const each : alive()) {
+    if (each->node() == node) each->slow_down(factor);
+  }
+}
+
+void Nodes::end_slowness() {
+  for (Host node = 0; node < count_; ++node) slow_down(node, 1);
 }
 
 void Nodes::lose_node(Host node, bool power) {

@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,12 @@ class Nodes {
 
   Nodes(Surroundings around, Network& network, ApiServer& api, int count, OpenLink open);
 
+  // Pods come to no node that they avoid, and rather not to those that they shun; and no more than `room` run
+  // at once.
+  void place_carefully(std::optional<int> room) {
+    careful_ = true;
+    room_ = room;
+  }
   // The API server tells of every change.
   void on_change(const ApiServer::Change& change);
   const std::vector<std::unique_ptr<MemberProcess>>& members() const { return members_; }
@@ -31,9 +38,15 @@ class Nodes {
   void lose_node(Host node, bool power);  // power: what ran there is gone; else it is cut off, and runs on
   void return_node(Host node);
   int count() const { return count_; }
+  // One member, or all that are on a node and come there, take so many times as long for a step; 1: as ever.
+  void slow_down(MemberProcess& member, double factor);
+  void slow_down(Host node, double factor);
+  void end_slowness();
   bool is_lost(Host node) const { return lost_.contains(node); }
 
  private:
+  // A pod may run there now; nothing: it waits.
+  std::optional<Host> choose_node(const cluster::Pod& pod);
   void start(const std::string& key, const std::string& uid);
   void ended(const std::string& key, const std::string& uid, std::optional<int> code,
              std::optional<int> signal, const std::string& reason);
@@ -48,6 +61,9 @@ class Nodes {
   Network& network_;
   ApiServer& api_;
   const int count_;
+  bool careful_ = false;
+  std::optional<int> room_;
+  std::map<Host, double> slow_;  // how many times as slow
   const OpenLink open_;
   VirtualClock clock_;
   std::vector<std::unique_ptr<MemberProcess>> members_;  // all that ever were

@@ -32,7 +32,9 @@ const char* name(FaultKind kind) {
                                            "jump clock",
                                            "resize",
                                            "suspend",
-                                           "recreate"};
+                                           "recreate",
+                                           "slow member",
+                                           "slow node"};
   static_assert(std::size(kNames) == kFaultKinds);
   return kNames[static_cast<std::size_t>(kind)];
 }
@@ -58,9 +60,14 @@ bool is_harmless(FaultKind kind) {
 FaultKind some_fault(Dice& dice, bool harmless) {
   FaultKind kind{};
   do {
-    kind = static_cast<FaultKind>(dice.between(0, kFaultKinds - 1));
+    kind = static_cast<FaultKind>(dice.between(0, static_cast<int>(FaultKind::kRecreate)));
   } while (harmless && !is_harmless(kind));
   return kind;
+}
+
+// A quarter of the seeds; the stories of the others are what they were before slow members came.
+bool is_of_slow_members(std::uint64_t seed) {
+  return seed % 8 == 1 || seed % 8 == 2;
 }
 
 }  // namespace
@@ -101,9 +108,14 @@ Scenario::Scenario(std::uint64_t of) : seed(of) {
   training.plan.checkpoint_every = made.spec.checkpoint.every_steps;
   training.compute = dice.between(milliseconds(20), milliseconds(400));
   training.save = dice.between(milliseconds(20), seconds(2));
+  training.fastest = training.compute / 2;
+  training.slowest = training.compute * 3 / 2;
   nodes = static_cast<int>(dice.between(2, 5));
   controllers = dice.chance(0.4) ? 2 : 1;
 
+  has_slow = is_of_slow_members(seed);
+  Dice slow(seed, 5);
+  if (has_slow) slow_down(slow);
   const Duration length = training.compute * *train.steps * 5 / 4 + seconds(12);
   harmless = dice.chance(0.2);
   const bool storm = dice.chance(0.2);
@@ -115,19 +127,68 @@ Scenario::Scenario(std::uint64_t of) : seed(of) {
     if (dice.chance(0.3))
       faults.push_back({at + dice.between(milliseconds(1), seconds(8)), some_fault(dice, harmless)});
   }
-  std::ranges::stable_sort(faults, {}, &Fault::at);
   calm_after = length + seconds(60);
+  if (has_slow) add_slow_members(slow, length);
+  std::ranges::stable_sort(faults, {}, &Fault::at);
   const auto restarts = [](const std::optional<api::ReplicaSpec>& role, bool fails) {
     return !role || role->restart_policy == api::RestartPolicy::kOnFailure ||
            role->restart_policy == api::RestartPolicy::kAlways ||
            (role->restart_policy == api::RestartPolicy::kExitCode && !fails);
   };
   // Exit code 1 is what a member of the native trainer has that fails.
+  const auto is_failure = [](const Fault& each) { return each.kind == FaultKind::kFail; };
   const bool fails =
-      std::ranges::any_of(faults, [](const Fault& each) { return each.kind == FaultKind::kFail; });
+      std::ranges::any_of(faults, is_failure) || std::ranges::any_of(beside_handover, is_failure);
   // A member that finds no coordinator for a minute as it begins ends, which is charged to nobody.
   const bool enough = harmless || run.backoff_limit >= 1000;
   must_succeed = faults.empty() || (enough && restarts(roles.chief, fails) && restarts(roles.worker, fails));
+}
+
+// Steps are long enough, enough of them, and as long as each other, so that one that is slow is found, and
+// costs the job more than its successor does.
+void Scenario::slow_down(Dice& dice) {
+  api::Spec& spec = job.job.spec;
+  api::ReplicaSpecs& roles = spec.replica_specs;
+  if (api::trainer_count(job.job) < 3 && dice.chance(0.8)) {
+    const api::RestartPolicy policy =
+        roles.chief ? roles.chief->restart_policy : api::RestartPolicy::kOnFailure;
+    if (!roles.worker) roles.worker = api::ReplicaSpec{.replicas = 0, .restart_policy = policy};
+    roles.worker->replicas += 2;
+    if (roles.worker->max_replicas)
+      roles.worker->max_replicas = std::max(*roles.worker->max_replicas, roles.worker->replicas);
+  }
+  spec.stragglers.action = api::StragglerPolicyAction::kReplace;
+  spec.stragglers.lost_seconds = static_cast<double>(dice.between(0, 6));
+  spec.stragglers.max_replacements = dice.between(1, 3);
+  if (dice.chance(0.3)) spec.stragglers.window_seconds = dice.between(30, 300);
+  training.plan.total_steps = dice.between(100, 400);
+  spec.training->steps = training.plan.total_steps;
+  training.compute = dice.between(milliseconds(50), milliseconds(250));
+  const Duration noise = training.compute * dice.between(2, 15) / 100;
+  training.fastest = training.compute - noise;
+  training.slowest = training.compute + noise;
+  const std::int64_t workers = roles.worker ? roles.worker->places() : 0;
+  const std::int64_t most = std::max(
+      workers, roles.worker ? roles.worker->max_replicas.value_or(0) + roles.worker->standby.value_or(0) : 0);
+  if (dice.chance(0.15)) room = static_cast<int>(most + (roles.chief ? 1 : 0));
+}
+
+void Scenario::add_slow_members(Dice& dice, Duration length) {
+  // They are all that happens.
+  if (dice.chance(0.3)) {
+    faults.clear();
+    harmless = true;
+  }
+  const bool alone = faults.empty();
+  const std::int64_t count = dice.between(1, 3);
+  for (std::int64_t i = 0; i < count; ++i) {
+    faults.push_back({dice.between(seconds(1), length * 2 / 3),
+                      dice.chance(0.6) ? FaultKind::kSlowMember : FaultKind::kSlowNode});
+  }
+  const std::int64_t beside = alone ? 0 : dice.between(0, 2);
+  for (std::int64_t i = 0; i < beside; ++i)
+    beside_handover.push_back({dice.between(milliseconds(0), seconds(8)), some_fault(dice, harmless)});
+  calm_after = length * 2 + (dice.chance(0.2) ? dice.between(seconds(60), seconds(800)) : seconds(60));
 }
 
 }  // namespace paceline::simulation

@@ -3,6 +3,7 @@
 // A seed stands for a job, a cluster, and the faults that strike them.
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "controller/reconcile/job_store.h"
@@ -36,8 +37,11 @@ enum class FaultKind : std::uint8_t {
   kResize,
   kSuspend,   // and resume
   kRecreate,  // the job is deleted, and made again under its name
+  // In stories with slow members alone: it takes several times as long for its part of a step.
+  kSlowMember,
+  kSlowNode,  // all that run there, and come there
 };
-inline constexpr int kFaultKinds = static_cast<int>(FaultKind::kRecreate) + 1;
+inline constexpr int kFaultKinds = static_cast<int>(FaultKind::kSlowNode) + 1;
 const char* name(FaultKind kind);
 
 struct Fault {
@@ -53,11 +57,18 @@ struct Scenario {
   Training training;
   bool keeps_checkpoints = true;
   int nodes = 3, controllers = 1;
-  std::vector<Fault> faults;  // by time
-  Duration calm_after{};      // all is mended then
+  std::vector<Fault> faults;           // by time
+  std::vector<Fault> beside_handover;  // each time that one begins, so long after it
+  Duration calm_after{};               // all is mended then
   bool must_succeed =
       false;  // the policies allow no other end, whatever the faults are; or no member is at fault
-  bool harmless = false;  // nothing happens to a member: nobody starts again
+  bool harmless = false;    // nothing happens to a member: nobody starts again
+  bool has_slow = false;    // members, which are to be replaced
+  std::optional<int> room;  // so many pods run at once
+
+ private:
+  void slow_down(Dice& dice);  // the job is one that slow members can be found in
+  void add_slow_members(Dice& dice, Duration length);
 };
 
 }  // namespace paceline::simulation

@@ -48,18 +48,21 @@ int main(int argc, char** argv) {
   const auto begin = std::chrono::steady_clock::now();
   std::uint64_t events = 0, failures = 0;
   paceline::Duration time{};
+  paceline::simulation::HandoverChecks::Counts handovers;
   for (std::uint64_t seed = from; seed < from + seeds; ++seed) {
     const paceline::simulation::Outcome outcome = paceline::simulation::World(seed, trace).run();
     events += outcome.events;
     time += outcome.time;
+    handovers.begun += outcome.handovers.begun;
+    handovers.done += outcome.handovers.done;
     if (!outcome.failure) continue;
     ++failures;
     print_failure(seed, outcome, trace);
   }
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
-  std::printf("%llu seeds, %llu failures, %llu events, %.1f virtual hours, %.1f s\n",
+  std::printf("%llu seeds, %llu failures, %llu events, %d of %d handovers, %.1f virtual hours, %.1f s\n",
               static_cast<unsigned long long>(seeds), static_cast<unsigned long long>(failures),
-              static_cast<unsigned long long>(events),
+              static_cast<unsigned long long>(events), handovers.done, handovers.begun,
               std::chrono::duration<double, std::ratio<3600>>(time).count(), took.count());
   return failures == 0 ? 0 : 1;
 }

@@ -31,6 +31,7 @@ World::World(std::uint64_t seed, bool prints)
       nodes_({events_, dice_, trace_, exchange_, storage_, checks_, scenario_.training}, network_, api_,
              scenario_.nodes,
              [this](MemberProcess& member, const std::string& leader) { return open(member, leader); }) {
+  if (scenario_.has_slow) nodes_.place_carefully(scenario_.room);
   checks_.know_members(nodes_.members());
   checks_.know_reach([this](Host node) { return events_.now() - unreached_[node] > kLately; });
   const api::TrainingJob& job = scenario_.job.job;
@@ -64,11 +65,19 @@ Outcome World::run() {
   return {.failure = trace_.failure(),
           .trace = {trace_.lines().begin(), trace_.lines().end()},
           .events = events_.count(),
+          .handovers = checks_.handovers().counts(),
           .time = events_.elapsed()};
 }
 
 void World::on_change(const ApiServer::Change& change) {
+  const int handovers = checks_.handovers().counts().begun;
   checks_.on_change(change);
+  if (!calm_ && checks_.handovers().counts().begun > handovers) {
+    for (const Fault& fault : scenario_.beside_handover)
+      events_.after(fault.at, [this, kind = fault.kind] {
+        if (!calm_) Faults{*this}.strike(kind);
+      });
+  }
   nodes_.on_change(change);
   if (change.kind == ApiServer::Kind::kJob && !change.removed) return;
   events_.after(dice_.between(milliseconds(500), seconds(5)), [this] { collect_garbage(); });
@@ -112,6 +121,7 @@ void World::mend() {
   for (Host node = 0; node < nodes_.count(); ++node) nodes_.return_node(node);
   const auto alive = nodes_.alive();
   for (MemberProcess* const each : alive) each->recover(alive.size() == 1);
+  nodes_.end_slowness();
   for (const auto& each : controllers_) {
     each->resume();
     each->trouble() = {};
@@ -152,8 +162,9 @@ void World::look() {
   }
   const auto alive = nodes_.alive();
   const bool disturbed = scenario_.faults.empty() || events_.elapsed() > scenario_.faults.back().at;
-  if (ended && alive.empty() && disturbed) over_ = true;
-  if (ended && !alive.empty() && calm_ && events_.now() - *ended_ > kTidyUp &&
+  const bool left = !alive.empty() || checks_.is_something_left();
+  if (ended && !left && disturbed) over_ = true;
+  if (ended && left && calm_ && events_.now() - *ended_ > kTidyUp &&
       events_.elapsed() - scenario_.calm_after > kTidyUp) {
     checks_.at_end({alive.begin(), alive.end()});
   }

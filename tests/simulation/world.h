@@ -26,6 +26,7 @@ struct Outcome {
   std::optional<std::string> failure;  // of a check
   std::vector<std::string> trace;      // its last lines
   std::uint64_t events = 0;
+  HandoverChecks::Counts handovers;
   Duration time{};  // virtual
 };
 
