@@ -124,8 +124,16 @@ std::vector<int> Places::choose(std::vector<RingMember> there, int most) {
     std::erase_if(others, [one](const RingMember& each) { return each.number == one; });
     return choose_ring(std::move(others), most);
   };
+  // The last member that holds what was trained stays.
+  const auto holds = [&](const std::vector<int>& ring) {
+    return std::ranges::any_of(there, [&](const RingMember& each) {
+      return each.in_view && slots_[static_cast<std::size_t>(each.number)].may_hold() &&
+             std::ranges::find(ring, each.number) != ring.end();
+    });
+  };
   std::vector<int> handed_over = without(first), as_it_is = without(last);
-  return handed_over.size() >= as_it_is.size() ? handed_over : as_it_is;
+  const bool smaller = handed_over.size() < as_it_is.size();
+  return smaller || (holds(as_it_is) && !holds(handed_over)) ? as_it_is : handed_over;
 }
 
 // The next view has them, and the present one has not.

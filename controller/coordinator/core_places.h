@@ -142,7 +142,7 @@ class Places {
 
  private:
   // The best ring of those that are there: without the one that is to be replaced, if it is no smaller for
-  // that; never with it and its successor.
+  // that, and another one holds what was trained; never with it and its successor.
   std::vector<int> choose(std::vector<RingMember> there, int most);
 
   std::vector<Slot> slots_;

@@ -84,6 +84,21 @@ TEST(PlacesTest, AViewIsFormedOfThoseThatTrainedAndOfNewcomersThatHaveTheState) 
   EXPECT_THAT(names(places.candidates(kOver, true, false)), ElementsAre("chief-0", "worker-1"));
 }
 
+TEST(PlacesTest, TheOnlyMemberThatHoldsTheStateKeepsItsPlace) {
+  Places places = ring(1);
+  places.add_successor({Role::kWorker, 0, 4});
+  attach(places.members()[1], 0);
+  places.members()[1].step = 12;
+  attach(*places.successor());
+  places.successor()->catch_up = Slot::CatchUp::kDone;
+  EXPECT_THAT(places.wanted_newcomers(), IsEmpty());
+  EXPECT_THAT(places.candidates(Places::Gathering::kOver, true, false), ElementsAre(&places.members()[1]));
+  attach(places.members()[0], 1);
+  EXPECT_THAT(places.wanted_newcomers(), IsEmpty()) << "a newcomer in the view has not told of a step";
+  places.members()[0].step = 12;
+  EXPECT_THAT(places.wanted_newcomers(), ElementsAre(places.successor()));
+}
+
 TEST(PlacesTest, AnEarlierViewIsGatheredOnceAllOfItAreHere) {
   Places places = ring(1);
   EXPECT_EQ(places.gathered_ring(), Places::Gathering::kOver) << "nobody tells of one";
