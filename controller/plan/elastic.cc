@@ -133,7 +133,11 @@ std::string silent_host(const Observed& whole) {
 
 void rule_avoidance(const Observed& observed, const Observed& whole, Plan& plan) {
   for (const cluster::Pod& pod : observed.pods) {
-    const bool placed = pod.phase != cluster::PodPhase::kPending || !pod.host.empty();
+    // Members may be heard of before their pods' nodes are.
+    const bool attached =
+        observed.report && std::ranges::any_of(observed.report->members,
+                                               [&](const auto& each) { return each.pod == pod.spec.name; });
+    const bool placed = attached || pod.phase != cluster::PodPhase::kPending || !pod.host.empty();
     if (placed || pod.deleting || pod.spec.avoid_host.empty()) continue;
     if (pod.spec.avoid_host == silent_host(whole)) continue;
     take_next(replacement_of(plan.status.restarts, pod.spec.role, pod.spec.index));

@@ -199,5 +199,14 @@ TEST(ElasticTest, APodThatHasANodeStays) {
   EXPECT_TRUE(actions_of<DeletePod>(plan(world)).empty());
 }
 
+TEST(ElasticTest, APodWhoseMemberIsHeardOfBeforeItsNodeStays) {
+  Observed world = with_a_silent_worker(api::FaultKind::kFrozen);
+  apply(plan(world), world);
+  world.pods.back().host.clear();
+  std::erase_if(world.pods, [](const cluster::Pod& pod) { return pod.host == "node-2"; });
+  world.report->members.push_back({{.role = Role::kWorker, .index = 1, .pod = "fashion-worker-1-1"}});
+  EXPECT_EQ(plan(world).status.restarts, world.job.status.restarts);
+}
+
 }  // namespace
 }  // namespace paceline::plan
