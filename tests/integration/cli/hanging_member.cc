@@ -1,6 +1,7 @@
 // A member whose data set hangs: while there is a file, no read of a batch returns, or each takes so many
 // milliseconds. Else it is as paceline-worker. Parameters of the data set: member, "worker-1" (of its first
-// incarnation), file, and milliseconds, where it is only slow.
+// incarnation), file, and milliseconds, where it is only slow; pace, milliseconds that a batch takes at all
+// members, as if an accelerator computed meanwhile.
 
 #include <unistd.h>
 
@@ -24,7 +25,8 @@ std::string variable(const char* name) {
 
 class HangingData final : public data::Dataset {
  public:
-  HangingData(std::string file, int milliseconds) : file_(std::move(file)), delay_(milliseconds) {
+  HangingData(std::string file, int milliseconds, int pace)
+      : file_(std::move(file)), delay_(milliseconds), pace_(pace) {
     shape_.dims = {8};
     shape_.classes = 2;
   }
@@ -32,6 +34,7 @@ class HangingData final : public data::Dataset {
   std::int64_t size() const override { return 4096; }
   absl::Status fetch(std::span<const std::int64_t> indices, std::uint64_t /*augmentation_seed*/,
                      const data::BatchView& batch) const override {
+    std::this_thread::sleep_for(pace_);
     while (!file_.empty() && ::access(file_.c_str(), F_OK) == 0) {
       if (delay_ == std::chrono::milliseconds(0)) ::pause();
       std::this_thread::sleep_for(delay_);
@@ -49,7 +52,7 @@ class HangingData final : public data::Dataset {
  private:
   data::SampleShape shape_;
   const std::string file_;  // empty: it never hangs
-  const std::chrono::milliseconds delay_;
+  const std::chrono::milliseconds delay_, pace_;
 };
 
 absl::StatusOr<data::Datasets> make_hanging_data(const std::map<std::string, std::string>& parameters,
@@ -57,9 +60,12 @@ absl::StatusOr<data::Datasets> make_hanging_data(const std::map<std::string, std
   const std::string self = variable("PACELINE_ROLE") + "-" + variable("PACELINE_INDEX");
   const bool hangs = parameters.at("member") == self && variable("PACELINE_INCARNATION") == "0";
   data::Datasets sets;
-  const auto delay = parameters.find("milliseconds");
-  sets.train = std::make_shared<HangingData>(hangs ? parameters.at("file") : "",
-                                             delay == parameters.end() ? 0 : std::stoi(delay->second));
+  const auto number = [&](const char* name) {
+    const auto found = parameters.find(name);
+    return found == parameters.end() ? 0 : std::stoi(found->second);
+  };
+  sets.train = std::make_shared<HangingData>(hangs ? parameters.at("file") : "", number("milliseconds"),
+                                             number("pace"));
   return sets;
 }
 
