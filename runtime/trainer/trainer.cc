@@ -37,6 +37,8 @@ Trainer::Trainer(TrainerParts parts, TrainerOptions options)
                     spec_.parameter_server().synchronization() == v1::ParameterServerSpec::SYNCHRONOUS),
       tables_(table_specs(spec_)),
       programs_(spec_, workload_, parts_.logger),
+      server_state_(spec_, parts_.clock, parts_.stop, files_,
+                    [this](const SaveOutcome& saved) { report_saved(saved); }),
       catch_ups_(parts_.membership, parts_.fabric, parts_.clock, parts_.logger),
       step_clock_(parts_.clock, &parts_.membership.progress().current_part()),
       started_(parts_.clock.now()),
@@ -114,13 +116,13 @@ Decision Trainer::step() {
   const bool leaves = parts_.stop.requested();
   const bool drains = parts_.membership.draining() >= group_.generation || (leaves && others_go_on());
   const Agreement wishes{leaves && !others_go_on(), drains,
-                         machine_.wants_save(now()) && (saver_ == nullptr || !saver_->busy()) &&
+                         machine_.wants_save(now()) && !server_state_.busy() &&
                              (device_saver_ == nullptr || !device_saver_->busy())};
   step_clock_.begin();
   const auto result = session_->step(wishes, step_clock_);
-  if (saver_ != nullptr) report_saved(saver_->poll());
+  server_state_.look();
   if (device_saver_ != nullptr) {
-    report_saved(device_saver_->poll());
+    if (const auto saved = device_saver_->poll()) report_saved(*saved);
     saving_ns_ += device_saver_->take_stall().count();
   }
   if (!result.ok()) return on_error(result.status());
@@ -282,7 +284,7 @@ Decision Trainer::report_fault() {
 }
 
 Decision Trainer::leave() {
-  if (saver_ != nullptr) report_saved(saver_->wait());
+  server_state_.settle();
   settle_save();
   const bool lost =
       machine_.ending() == Ending::kFailed || (machine_.ending() == Ending::kEnded && !servers_);

@@ -32,13 +32,12 @@
 #include "runtime/trainer/programs.h"
 #include "runtime/trainer/progress_file_store.h"
 #include "runtime/trainer/replica.h"
-#include "runtime/trainer/server_saver.h"
+#include "runtime/trainer/server_state.h"
 #include "runtime/trainer/session.h"
 #include "runtime/trainer/sparse_rows.h"
 #include "runtime/trainer/state_source.h"
 #include "runtime/trainer/step_machine.h"
 #include "runtime/trainer/stop_request.h"
-#include "runtime/trainer/table_parts.h"
 #include "runtime/trainer/view_group.h"
 #include "runtime/trainer/view_links.h"
 #include "runtime/trainer/workload.h"
@@ -139,15 +138,12 @@ class Trainer {
   absl::Status open_server_session();
   Decision save_from_servers();
   absl::Status take_state_from_servers();
-  void report_saved(const std::optional<SaveOutcome>& saved);
+  void report_saved(const SaveOutcome& saved);
   enum class Turns : std::uint8_t { kTaken, kOver };
   void adopt_servers(Turns turns);
   // Whether this worker, when it is asked to stop, leaves without asking the others to.
   bool may_leave_alone() const;
-
-  // trainer_tables.cc
   absl::Status open_tables();
-  absl::Status keep_rows();
   absl::StatusOr<std::string> write_model_files();
 
   absl::StatusOr<v1::View> next_view(Duration limit);
@@ -163,7 +159,7 @@ class Trainer {
     return !servers_ && group_.members.size() > 1 && parts_.membership.welcome().elastic();
   }
   // Steps that the job has applied, as far as this member knows.
-  Step reached() const { return std::max(machine_.step(), collected_step_); }
+  Step reached() const { return std::max(machine_.step(), server_state_.collected_step()); }
   TimePoint now() const { return parts_.clock.now(); }
 
   const TrainerParts parts_;
@@ -188,7 +184,7 @@ class Trainer {
   std::shared_ptr<collective::Communicator> communicator_;
   std::optional<Source> source_;               // of the state that a view begins with
   std::shared_ptr<pserver::Client> client_;    // with parameter servers, in place of the communicator
-  std::unique_ptr<ServerSaver> saver_;         // of their state, in rank 0; goes before what it uses
+  ServerState server_state_;                   // in rank 0; goes before what it uses
   std::unique_ptr<DeviceSaver> device_saver_;  // of a state on the device, in rank 0
   std::unique_ptr<Session> session_;
   CatchUps catch_ups_;  // goes before the replica
@@ -198,13 +194,10 @@ class Trainer {
   std::int64_t saving_ns_ = 0;  // checkpoint time that the next step reports
   std::uint64_t bytes_sent_ = 0;
   Step hashed_step_ = -1;
-  Step collected_step_ = 0;                       // of the servers' state that a view's end saved
-  std::optional<StatePosition> position_;         // of the state in rank 0's replica, until servers hold it
-  std::unique_ptr<TablePartsReader> saved_rows_;  // of that state; null: no tables, or they begin empty
-  bool aligned_ = false;                          // the members have held one state
-  std::optional<TimePoint> left_view_;            // the last step, or wait, of the view before; until a step
-  TimePoint viewed_at_{}, aligned_at_{};          // of the present view
-  bool begins_view_ = false;                      // it has taken no step in it
+  bool aligned_ = false;                  // the members have held one state
+  std::optional<TimePoint> left_view_;    // the last step, or wait, of the view before; until a step
+  TimePoint viewed_at_{}, aligned_at_{};  // of the present view
+  bool begins_view_ = false;              // it has taken no step in it
   bool stepped_ = false;
   bool lack_told_ = false;  // that it has no NCCL, where that is all that gradients lack
   TimePoint started_{}, training_since_{};

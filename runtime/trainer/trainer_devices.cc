@@ -142,7 +142,7 @@ bool Trainer::saves_beside_training() const {
 
 void Trainer::settle_save() {
   if (device_saver_ == nullptr) return;
-  report_saved(device_saver_->wait());
+  if (const auto saved = device_saver_->wait()) report_saved(*saved);
   saving_ns_ += device_saver_->take_stall().count();
 }
 

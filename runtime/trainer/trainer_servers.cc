@@ -54,25 +54,7 @@ void Trainer::adopt_servers(Turns turns) {
 
 absl::Status Trainer::initialize_servers() {
   if (group_.rank != 0) return absl::OkStatus();
-  if (!position_.has_value()) {
-    return absl::InternalError(
-        str_cat("view ", group_.generation.value,
-                " begins without the servers' state, which was lost with the view before "
-                "it; --resume goes on from the newest checkpoint"));
-  }
-  pserver::InitialState state;
-  state.weights = replica_->weights();
-  for (const optimizer::StateVector& vector : replica_->optimizer_state()) {
-    state.optimizer.push_back({std::string(vector.name), vector.values});
-  }
-  state.optimizer_steps = position_->optimizer_steps;
-  state.start = {position_->units, position_->step, machine_.plan().total_steps};
-  state.rows = saved_rows_.get();
-  const absl::Status given = client_->initialize(state, Deadline::after(now(), kLoadLimit));
-  // Rows are read once: of a state whose rows went in part, the next view would begin with the rest.
-  if (given.ok() || saved_rows_ != nullptr) position_.reset();
-  saved_rows_.reset();
-  return given;
+  return server_state_.give(*client_, *replica_, group_.generation, machine_.plan().total_steps);
 }
 
 absl::Status Trainer::open_server_session() {
@@ -84,10 +66,7 @@ absl::Status Trainer::open_server_session() {
                                  programs_.training(), *client_, rows_.get()};
   PL_ASSIGN_OR_RETURN(session_,
                       ServerSession::open(parts, workload_.data.train, Deadline::after(now(), kLoadLimit)));
-  if (group_.rank != 0 || saver_ != nullptr) return absl::OkStatus();
-  PL_RETURN_IF_ERROR(replica_->make_optimizer());
-  saver_ = std::make_unique<ServerSaver>(spec_, parts_.clock, *replica_, parts_.stop, files_);
-  return absl::OkStatus();
+  return group_.rank == 0 ? server_state_.open(*replica_) : absl::OkStatus();
 }
 
 // Where an update needs not everybody's gradient, the others go on; where too few are left, the coordinator
@@ -104,66 +83,66 @@ Decision Trainer::save_from_servers() {
     return taken.ok() ? machine_.checkpointed(now()) : on_error(taken);
   }
   if (machine_.ending() == Ending::kNone && !agreed_.drain) {
-    saver_->begin(client_, machine_.step());
+    server_state_.begin_save(client_, machine_.step());
     return machine_.checkpointed(now());
   }
   const StopRequest::Saving saving(parts_.stop);
   member::Progress& progress = parts_.membership.progress();
   progress.set_phase(v1::CHECKPOINTING);
   adopt_servers(Turns::kOver);
-  report_saved(saver_->wait());
-  const absl::Status collected = saver_->collect(*client_, last_save_limit(machine_.ending()));
-  SaveOutcome saved{collected, machine_.step(), 0, {}, {}};
-  if (collected.ok()) {
-    collected_step_ = saver_->position().step;
-    saved = saver_->write();
-  }
-  saving_ns_ += saved.stall.count();
-  report_saved(saved);
+  server_state_.save_last(*client_, machine_.step(), last_save_limit(machine_.ending()));
+  saving_ns_ += server_state_.take_stall().count();
   progress.set_phase(v1::TRAINING);
   return machine_.checkpointed(now());
 }
 
-void Trainer::report_saved(const std::optional<SaveOutcome>& saved) {
-  if (!saved.has_value()) return;
+void Trainer::report_saved(const SaveOutcome& saved) {
   const std::string& folder = spec_.checkpoint().directory();
   v1::CheckpointResult result;
-  result.set_step(saved->step);
-  result.set_path(checkpoint::checkpoint_path(folder, saved->step));
-  result.set_stall_ns(saved->stall.count());
-  if (saved->status.ok()) {
-    result.set_bytes(saved->bytes);
+  result.set_step(saved.step);
+  result.set_path(checkpoint::checkpoint_path(folder, saved.step));
+  result.set_stall_ns(saved.stall.count());
+  if (saved.status.ok()) {
+    result.set_bytes(saved.bytes);
     outcome_.checkpoint_path = result.path();
-    parts_.logger.info(str_cat("checkpoint of step ", saved->step, " in ", folder, " after ",
-                               format_duration(saved->took), " beside the training"));
+    parts_.logger.info(str_cat("checkpoint of step ", saved.step, " in ", folder, " after ",
+                               format_duration(saved.took), " beside the training"));
   } else {
-    result.set_error(std::string(saved->status.message()));
-    parts_.logger.error(str_cat("no checkpoint of step ", saved->step, ": ", saved->status.message()));
+    result.set_error(std::string(saved.status.message()));
+    parts_.logger.error(str_cat("no checkpoint of step ", saved.step, ": ", saved.status.message()));
   }
   parts_.membership.report_checkpoint(result);
 }
 
 // For the next view, whose servers know nothing; once, where that was the view's checkpoint too.
 absl::Status Trainer::take_state_from_servers() {
-  if (group_.rank != 0 || position_.has_value()) return absl::OkStatus();
+  if (group_.rank != 0 || server_state_.is_here()) return absl::OkStatus();
   const StopRequest::Saving saving(parts_.stop);
   parts_.membership.progress().set_phase(v1::CHECKPOINTING);
   adopt_servers(Turns::kOver);
-  report_saved(saver_->wait());
-  if (!tables_.empty() && spec_.checkpoint().directory().empty()) {
-    return absl::FailedPreconditionError(
-        "another view begins with the rows of the model's tables, which have no place to wait: give "
-        "spec.checkpoint.location");
+  absl::Status taken = server_state_.take(*client_, *replica_, machine_.step(), kSaveLimit);
+  saving_ns_ += server_state_.take_stall().count();
+  return taken;
+}
+
+// Rows of sparse tables lie on the servers, and in files, but never all of them in this process.
+absl::Status Trainer::open_tables() {
+  if (!workload_.sparse.has_value()) return absl::OkStatus();
+  if (!servers_) {
+    return absl::InvalidArgumentError(
+        "the model has sparse tables, which lie on parameter servers: give strategy.type: ParameterServer");
   }
-  const absl::Status collected = saver_->collect(*client_, kSaveLimit);
-  if (!collected.ok()) {
-    if (!tables_.empty()) report_saved(SaveOutcome{collected, machine_.step(), 0, {}, {}});
-    return collected;
-  }
-  PL_RETURN_IF_ERROR(keep_rows());
-  std::ranges::copy(saver_->collected(), replica_->weights().begin());
-  position_ = saver_->position();  // now the next view may begin with it
-  return absl::OkStatus();
+  const std::vector<std::int64_t> units = unit_rows(spec_);
+  const std::int64_t most = std::max<std::int64_t>(1, *std::max_element(units.begin(), units.end()));
+  PL_ASSIGN_OR_RETURN(rows_, SparseRows::create(*workload_.sparse, most, Purpose::kTraining));
+  return rows_->place_gradients(parts_.fabric.arena());
+}
+
+absl::StatusOr<std::string> Trainer::write_model_files() {
+  const std::string& folder = spec_.checkpoint().model_directory();
+  if (tables_.empty()) return replica_->write_model(files_, folder);
+  adopt_servers(Turns::kOver);
+  return server_state_.write_model(*client_, folder, kSaveLimit);
 }
 
 }  // namespace paceline::trainer

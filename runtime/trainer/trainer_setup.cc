@@ -229,7 +229,7 @@ absl::Status Trainer::wait_for_load() {
 absl::Status Trainer::resume() {
   const std::string& folder = spec_.checkpoint().directory();
   if (source_.has_value() || (servers_ && aligned_) || group_.rank != 0) return absl::OkStatus();
-  position_ = StatePosition::after(0);
+  server_state_.begins_with(StatePosition::after(0));
   const auto nothing_found = [&]() -> absl::Status {
     if (replica_->is_whole()) return absl::OkStatus();
     return absl::DataLossError("those that held the state are gone, and there is no checkpoint");
@@ -273,10 +273,12 @@ absl::Status Trainer::resume() {
                 " of this job; give more steps or epochs, or begin in another checkpoint.location"));
   }
   PL_RETURN_IF_ERROR(replica_->make_optimizer());
-  PL_ASSIGN_OR_RETURN(position_, replica_->restore(*loaded));
+  PL_ASSIGN_OR_RETURN(StatePosition position, replica_->restore(*loaded));
+  std::unique_ptr<TablePartsReader> rows;
   if (!tables_.empty()) {
-    PL_ASSIGN_OR_RETURN(saved_rows_, TablePartsReader::open(store, *loaded, tables_));
+    PL_ASSIGN_OR_RETURN(rows, TablePartsReader::open(store, *loaded, tables_));
   }
+  server_state_.begins_with(std::move(position), std::move(rows));
   parts_.logger.info(str_cat("resumes from ", loaded->name));
   return absl::OkStatus();
 }
