@@ -1,5 +1,6 @@
 #include "runtime/collective/fabric.h"
 
+#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -150,8 +151,8 @@ class FabricOfSockets final : public Fabric {
   std::unique_ptr<transport::Arena> arena_;
   const std::unique_ptr<Rendezvous> meeting_;
   std::mutex meet_mutex_;
-  // A link that waits for the next view. There is one for a process, and all are taken or end with the next
-  // view that is connected.
+  // A link that waits for the next view. There is one for a process that lives, and all are taken or end with
+  // the next view that is connected.
   struct Kept {
     std::string process;  // its local socket, which is nobody else's
     bool shared = false;
@@ -159,6 +160,11 @@ class FabricOfSockets final : public Fabric {
   };
   Guarded<std::vector<Kept>> kept_;
 };
+
+bool has_ended(int socket) {
+  pollfd entry{socket, POLLRDHUP, 0};
+  return ::poll(&entry, 1, 0) != 0;
+}
 
 std::vector<std::string> processes_of(const Group& group) {
   std::vector<std::string> processes;
@@ -175,6 +181,7 @@ std::function<void(std::vector<MetPeer>)> FabricOfSockets::keeper(const Group& g
 void FabricOfSockets::keep(const std::vector<std::string>& processes, bool shared,
                            std::vector<MetPeer> links) {
   auto kept = kept_.lock();
+  std::erase_if(*kept, [](const Kept& each) { return has_ended(each.link.channels[0].get()); });
   for (MetPeer& link : links) {
     const std::string& process = processes[static_cast<std::size_t>(link.rank)];
     std::erase_if(*kept, [&](const Kept& each) { return each.process == process; });

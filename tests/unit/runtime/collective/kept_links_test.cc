@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <iterator>
 #include <memory>
 #include <numeric>
 #include <string>
@@ -19,11 +21,13 @@ class KeptLinksTest : public ::testing::TestWithParam<TransportKind> {
  protected:
   // Three members, of which views are made.
   void SetUp() override {
-    for (auto& member : members_) {
-      auto fabric = Fabric::create({.arena_bytes = std::size_t{1} << 20}, clock_);
-      ASSERT_TRUE(fabric.ok()) << fabric.status();
-      member.fabric = *std::move(fabric);
-    }
+    for (const int each : {0, 1, 2}) start(each);
+  }
+  // A process of its own, in place of the one before.
+  void start(int number) {
+    auto fabric = Fabric::create({.arena_bytes = std::size_t{1} << 20}, clock_);
+    ASSERT_TRUE(fabric.ok()) << fabric.status();
+    member(number).fabric = *std::move(fabric);
   }
 
   // The next view, of these members in this order; those that are in it have let go of the one before.
@@ -177,6 +181,26 @@ TEST_P(KeptLinksTest, LinksOfANewcomerThatIsLeftOutEnd) {
   view({0, 1, 2});
   EXPECT_EQ(kept(0), 1);
   EXPECT_EQ(kept(2), 0);
+}
+
+// A newcomer that fails again and again does so within one view of the others.
+TEST_P(KeptLinksTest, LinksOfNewcomersThatAreGoneEnd) {
+  view({0, 1});
+  const auto descriptors = [] {
+    using Each = std::filesystem::directory_iterator;
+    return std::distance(Each("/proc/self/fd"), Each());
+  };
+  std::ptrdiff_t before = 0;
+  for (int newcomer = 0; newcomer < 4; ++newcomer) {
+    meet_ahead(2, {0, 1});
+    start(2);
+    if (newcomer == 0) before = descriptors();
+  }
+  EXPECT_EQ(descriptors(), before);
+  meet_ahead(2, {0, 1});
+  for (const int each : {0, 1}) links(each).retire();
+  view({0, 1, 2});
+  EXPECT_EQ(kept(0), 2);
 }
 
 INSTANTIATE_TEST_SUITE_P(Links, KeptLinksTest,
