@@ -97,8 +97,10 @@ void Checks::on_source(const MemberProcess& member, const v1::View& view,
 void Checks::on_aligned(const MemberProcess& member, const v1::View&) {
   for (const auto& each : *members_) {
     // But who was slow holds no more than its successor began with, whatever became of it.
-    const bool handed_over = each->evicted() && each->generation() + 1 == member.generation() &&
-                             handovers_.is_replaced(each->job_uid(), each->name());
+    const bool is_next =
+        each->generation() + 1 == member.generation() && each->coordinator() == member.coordinator();
+    const bool handed_over =
+        is_next && each->evicted() && handovers_.is_replaced(each->job_uid(), each->name());
     const bool gone =
         !handed_over && (each->evicted() || (each->has_left() && (each->has_finished() || !keeps_)));
     const bool holds = (each->alive() || handed_over) && each->trains() &&
