@@ -35,6 +35,7 @@ constexpr double kRetriesPerSecond = 50;
 // A peer that is gone without a word is noticed, and the lease renewed on another connection, in time.
 static_assert(2 * kube::kUnacknowledgedLimit <= lease::kRenewDeadline);
 constexpr api::Phase kLastPhase = api::Phase::kSuspended;
+constexpr api::StragglerKind kLastStraggler = api::StragglerKind::kSlowLink;
 
 class ControllerImpl final : public Controller {
  public:
@@ -204,13 +205,13 @@ class ControllerImpl final : public Controller {
     coordinators_->serve();
     reconciler_ = std::make_unique<reconcile::Reconciler>(
         cluster_, jobs_, *coordinators_, clock_, queue_, plan::kubernetes_limits(), log_,
-        reconcile::ReconcilerOptions{.workers = static_cast<int>(options_.config.workers),
-                                     .create_threads = kCreateThreads,
-                                     .progress_interval = plan::kKubernetesStatusInterval,
-                                     .pending_look = kPendingLook,
-                                     .on_pass = [this](std::string_view result, Duration time) {
-                                       metrics_.reconciled(result, time);
-                                     }});
+        reconcile::ReconcilerOptions{
+            .workers = static_cast<int>(options_.config.workers),
+            .create_threads = kCreateThreads,
+            .progress_interval = plan::kKubernetesStatusInterval,
+            .pending_look = kPendingLook,
+            .on_pass = [this](std::string_view result, Duration time) { metrics_.reconciled(result, time); },
+            .on_event = [this](std::string_view reason) { metrics_.event(reason); }});
     changed_jobs_.open([this] { return jobs_.keys(); });
     reconciler_->start();
     leading_.store(true);
@@ -226,6 +227,12 @@ class ControllerImpl final : public Controller {
         const auto phase = static_cast<api::Phase>(i);
         const auto found = counts.find(phase);
         metrics_.jobs(api::name(phase), found == counts.end() ? 0 : found->second);
+      }
+      const auto stragglers = reconciler_->stragglers();
+      for (int i = 0; i <= static_cast<int>(kLastStraggler); ++i) {
+        const auto kind = static_cast<api::StragglerKind>(i);
+        const auto found = stragglers.find(kind);
+        metrics_.stragglers(api::name(kind), found == stragglers.end() ? 0 : found->second);
       }
     }
     return metrics_.text();

@@ -117,6 +117,30 @@ std::map<api::Phase, std::int64_t> Reconciler::phases() {
   return counts;
 }
 
+std::map<api::StragglerKind, std::int64_t> Reconciler::stragglers() {
+  std::map<api::StragglerKind, std::int64_t> counts;
+  auto shared = shared_.lock();
+  for (const auto& [key, memory] : shared->jobs) {
+    for (const api::StragglerKind kind : memory.stragglers) ++counts[kind];
+  }
+  return counts;
+}
+
+void Reconciler::note_state(const std::string& key, const api::Status& status) {
+  auto shared = shared_.lock();
+  Memory& memory = shared->jobs[key];
+  memory.phase = status.phase;
+  memory.stragglers.clear();
+  for (const api::Straggler& each : status.stragglers) memory.stragglers.push_back(each.kind);
+}
+
+void Reconciler::count_events(const plan::Plan& plan) const {
+  for (const plan::Action& action : plan.actions) {
+    const auto* const record = std::get_if<plan::RecordEvent>(&action);
+    if (record != nullptr && options_.on_event) options_.on_event(record->event.reason);
+  }
+}
+
 void Reconciler::forget(const std::string& key) {
   shared_.lock()->jobs.erase(key);
   reports_.job_over(key);
@@ -238,11 +262,12 @@ absl::StatusOr<plan::Plan> Reconciler::pass(const std::string& key, StoredJob st
   if (written.ok() || (!plan.stop_members && is_out_of_order(written.status()))) {
     if (plan.stop_members) reports_.stop(key, *plan.stop_members);
     PL_RETURN_IF_ERROR(execute(key, plan, status_first, refused));
+    count_events(plan);
     if (!status_first) written = write_status(key, observed, version, plan);
   }
   // Also where the store is out of order: who waits for the end must hear of it.
   if (plan.done) shared_.lock()->jobs[key].final_status = plan.status;
-  shared_.lock()->jobs[key].phase = plan.status.phase;
+  note_state(key, plan.status);
   PL_RETURN_IF_ERROR(written.status());
   if (plan.failed_pod) shared_.lock()->jobs[key].failed_log.reset();
   if (*written && brings_last_words(observed)) reports_.last_words_kept(key, observed.report->attempt);

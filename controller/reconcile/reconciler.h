@@ -50,6 +50,7 @@ struct ReconcilerOptions {
   Duration pending_look{};  // how often to look at pods that do not start; zero: their changes tell
   // After every pass: "success", "requeue_after" or "error".
   std::function<void(std::string_view result, Duration time)> on_pass;
+  std::function<void(std::string_view reason)> on_event;  // that a pass has recorded
 };
 
 class Reconciler {
@@ -67,6 +68,8 @@ class Reconciler {
   bool drain(Duration timeout);
   // Of the jobs that were worked on and are not gone: how many are in each phase.
   std::map<api::Phase, std::int64_t> phases();
+  // How many stragglers these have now.
+  std::map<api::StragglerKind, std::int64_t> stragglers();
   // Something about this job changed: look at it.
   void notify(const std::string& key) { queue_.add(key); }
   // The first call asks the job's pods to end in order; the second kills them. Returns at once.
@@ -93,8 +96,9 @@ class Reconciler {
     plan::PodObservations seen;
     std::optional<api::Status> final_status;
     std::optional<api::Phase> phase;  // none before the first pass
-    bool namespace_ends = false;      // so it was said
-    std::string left_alone;           // why, as it was said
+    std::vector<api::StragglerKind> stragglers;
+    bool namespace_ends = false;  // so it was said
+    std::string left_alone;       // why, as it was said
     // Of the pod that the pass under way blames: a pass that is repeated asks for it no more.
     struct FailedLog {
       std::string uid;  // the pod's
@@ -109,6 +113,8 @@ class Reconciler {
     int working = 0;
   };
 
+  void note_state(const std::string& key, const api::Status& status);
+  void count_events(const plan::Plan& plan) const;
   void work();
   // Once for each reason.
   void log_left_alone(const std::string& key, const std::string& why);

@@ -18,6 +18,8 @@ constexpr std::string_view kWorkTime = "workqueue_work_duration_seconds";
 constexpr std::string_view kRequests = "rest_client_requests_total";
 constexpr std::string_view kLeader = "leader_election_master_status";
 constexpr std::string_view kJobs = "paceline_jobs";
+constexpr std::string_view kStragglers = "paceline_stragglers";
+constexpr std::string_view kEvents = "paceline_events_total";
 
 double seconds(Duration d) {
   return std::chrono::duration<double>(d).count();
@@ -39,6 +41,8 @@ ControllerMetrics::ControllerMetrics() {
   metrics_.counter(kRequests, "Requests to the API server, by status and method.");
   metrics_.gauge(kLeader, "1: this replica leads; 0: it does not.");
   metrics_.gauge(kJobs, "Jobs by phase; only the leader counts them.");
+  metrics_.gauge(kStragglers, "Stragglers of all jobs now, by kind; only the leader counts them.");
+  metrics_.counter(kEvents, "Events about jobs, by reason.");
   for (const char* result : {"success", "requeue_after", "error"}) {
     metrics_.add(kReconciles, {{"controller", kController}, {"result", result}}, 0);
   }
@@ -64,6 +68,12 @@ void ControllerMetrics::queue_depth(std::size_t depth) {
 }
 void ControllerMetrics::jobs(std::string_view phase, std::int64_t count) {
   metrics_.set(kJobs, {{"phase", phase}}, static_cast<double>(count));
+}
+void ControllerMetrics::stragglers(std::string_view kind, std::int64_t count) {
+  metrics_.set(kStragglers, {{"kind", kind}}, static_cast<double>(count));
+}
+void ControllerMetrics::event(std::string_view reason) {
+  metrics_.add(kEvents, {{"reason", reason}});
 }
 void ControllerMetrics::on_adds(std::uint64_t count) {
   metrics_.add(kAdds, {{"name", kController}}, static_cast<double>(count));

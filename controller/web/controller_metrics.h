@@ -22,6 +22,8 @@ class ControllerMetrics final : public queue::QueueObserver {
   void leading(bool leads);
   void queue_depth(std::size_t depth);
   void jobs(std::string_view phase, std::int64_t count);
+  void stragglers(std::string_view kind, std::int64_t count);
+  void event(std::string_view reason);
 
   // queue::QueueObserver
   void on_adds(std::uint64_t count) override;

@@ -250,6 +250,8 @@ TEST_F(ControllerTest, ItsPortTellsHowItIsAndOneThatWaitsIsWarm) {
   const std::string led = ask(*leader, "/metrics").body, waited = ask(*other, "/metrics").body;
   EXPECT_THAT(led, AllOf(HasSubstr("leader_election_master_status{name=\"paceline-controller\"} 1\n"),
                          HasSubstr("paceline_jobs{phase=\"Starting\"} 1\n"),
+                         HasSubstr("paceline_stragglers{kind=\"Slow\"} 0\n"),
+                         HasSubstr("paceline_events_total{reason=\"CreatingPods\"} 1\n"),
                          HasSubstr("rest_client_requests_total{code=\"201\",method=\"POST\"}"),
                          HasSubstr("controller_runtime_reconcile_time_seconds_bucket"),
                          HasSubstr("workqueue_adds_total{name=\"trainingjob\"}")));
