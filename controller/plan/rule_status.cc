@@ -203,6 +203,15 @@ const api::Straggler* find_same(const std::vector<api::Straggler>& all, const ap
   return found == all.end() ? nullptr : &*found;
 }
 
+// A member knows its container's host name, and the cluster its node.
+void name_node(const Observed& observed, api::Straggler& straggler) {
+  const cluster::Pod* const pod = find_pod(observed, straggler.role, static_cast<int>(straggler.index));
+  const bool is_its = pod != nullptr && pod->spec.name == straggler.pod && !pod->host.empty();
+  if (straggler.kind == api::StragglerKind::kAllSlow || !is_its || straggler.host == pod->host) return;
+  straggler.host = pod->host;
+  straggler.message = diagnosis::message_of(straggler);
+}
+
 // The condition says which are found now; events tell of each once.
 void note_stragglers(const Observed& observed, Plan& plan) {
   if (!observed.report->stragglers) return;
@@ -210,6 +219,7 @@ void note_stragglers(const Observed& observed, Plan& plan) {
   if (observed.job.spec.stragglers.action == api::StragglerPolicyAction::kIgnore) now.clear();
   std::string all;
   for (api::Straggler& each : now) {
+    name_node(observed, each);
     all += str_cat(all.empty() ? "" : "; ", each.message);
     const api::Straggler* const known = find_same(plan.status.stragglers, each);
     each.since = known != nullptr ? known->since : observed.now;

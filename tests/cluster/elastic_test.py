@@ -2,6 +2,7 @@
 undisturbed one does. And one whose member is slow."""
 
 import contextlib
+import json
 import re
 import subprocess
 import tempfile
@@ -46,12 +47,13 @@ class ElasticTest(RingCase):
 
     def test_a_slow_member_is_replaced_on_another_node_while_the_others_train(self):
         home, away = self.nodes()
-        training = {"model": {"type": "mlp", "hidden": [256, 256], "classes": 10}, "globalBatchSize": 384, "steps": ENDLESS_STEPS}
+        training = {"model": {"type": "mlp", "hidden": [256, 256], "classes": 10}, "globalBatchSize": 768, "steps": ENDLESS_STEPS}
         pod = {"containers": [{"name": "trainer", "resources": {"limits": {"cpu": "400m"}}}]}
         steady, slow = self.begin("uneven", home, pod, training)
         others = {each: self.lives("uneven")[each] for each in ("uneven-chief-0-0", steady)}
-        self.throttle(slow, 4)
-        found = self.wait_until("the slow one", lambda: [each for each in self.status("uneven").get("stragglers", []) if each["kind"] == "Slow"], 60)
+        less = {"limits": {"cpu": "40m"}, "requests": {"cpu": "40m"}}
+        self.kubectl("patch", "pod", slow, "--subresource", "resize", "-p", json.dumps({"spec": {"containers": [{"name": "trainer", "resources": less}]}}))
+        found = self.wait_until("the slow one", lambda: [each for each in self.status("uneven").get("stragglers", []) if each["kind"] == "Slow"], 120)
         self.assertEqual([(each["pod"], each["action"]) for each in found], [(slow, "Report")])
         self.kubectl("patch", "tj/uneven", "--type=merge", "-p", '{"spec": {"stragglers": {"action": "Replace", "lostSeconds": 2}}}')
         done = self.wait_until("its replacement", lambda: [each for each in self.status("uneven").get("stragglerReplacements", [])

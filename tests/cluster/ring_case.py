@@ -74,22 +74,9 @@ class RingCase(JobCase):
 
     def unthrottle(self, name):
         """Its containers may use as much of the processors as there is."""
-        for folder in reversed(self.cgroups_of(*self.pods(name))):   # none may have more than the one around it
-            self.limit(folder, "-1", "max")
-
-    def throttle(self, pod, milliseconds):
-        """The containers of this pod may use so much of a processor in each tenth of a second."""
-        for folder in self.cgroups_of(pod):
-            if (folder / "cgroup.procs").read_text():
-                self.limit(folder, f"{1000 * milliseconds}", f"{1000 * milliseconds} 100000")
-
-    def cgroups_of(self, *pods):
-        """Those inside before those around them."""
-        uids = [each["metadata"]["uid"] for each in self.get("pods")["items"] if each["metadata"]["name"] in pods]
-        return [folder for folder in processes.cgroups_below(self.layout.cgroup) if any(uid in str(folder) for uid in uids)]
-
-    @staticmethod
-    def limit(folder, quota, most):
-        for file, value in (("cpu.cfs_quota_us", quota), ("cpu.max", most)):
-            if (folder / file).exists():
-                (folder / file).write_text(value)
+        uids = [pod["metadata"]["uid"] for pod in self.pods(name).values()]
+        for folder in reversed(processes.cgroups_below(self.layout.cgroup)):
+            if any(uid in str(folder) for uid in uids):
+                for file, value in (("cpu.cfs_quota_us", "-1"), ("cpu.max", "max")):
+                    if (folder / file).exists():
+                        (folder / file).write_text(value)

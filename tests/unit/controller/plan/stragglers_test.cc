@@ -293,6 +293,13 @@ TEST_F(PlanStragglersTest, AMemberThatAnotherPodWouldNotHelpStays) {
   EXPECT_EQ(transfer(api::StragglerCause::kCpuQuota), StragglerAction::kReplace);
 }
 
+TEST_F(PlanStragglersTest, AStragglerIsToldOfWithItsNode) {
+  world.report->stragglers->front().host = "fashion-worker-1";
+  look();
+  EXPECT_EQ(straggler().host, "node-b");
+  EXPECT_THAT(straggler().message, ::testing::HasSubstr("node-b"));
+}
+
 TEST_F(PlanStragglersTest, AJobThatIgnoresStragglersIsToldOfNone) {
   world.job.spec.stragglers.action = api::StragglerPolicyAction::kIgnore;
   look();
