@@ -198,7 +198,35 @@ std::optional<End> end_of(const Observed& whole, const StragglerReplacement& eac
   return std::nullopt;
 }
 
+// The one that the coordinator has carried out, and the status does not tell of yet: perhaps it was given up
+// meanwhile.
+const StragglerReplacement* taken_over(const Observed& whole) {
+  const api::TrainingJob& job = whole.job;
+  if (job.status.phase != api::Phase::kRunning || !whole.report || !whole.report->handed_over) return nullptr;
+  if (whole.report->attempt != job.status.restarts.attempt) return nullptr;
+  const Incarnation& to = *whole.report->handed_over;
+  const bool is_next = to.number > wanted_attempt(job, to.role, to.index) &&
+                       to.number <= newest_number(job, to.role, to.index);
+  const auto each =
+      std::ranges::find(job.status.straggler_replacements, pod_name(job, to.role, to.index, to.number),
+                        &StragglerReplacement::successor);
+  return is_next && each != job.status.straggler_replacements.end() ? &*each : nullptr;
+}
+
 }  // namespace
+
+std::vector<Incarnation> given_up(const api::TrainingJob& job) {
+  const std::optional<Incarnation> to = handover_of(job);
+  std::vector<Incarnation> numbers;
+  for (const api::Replacement& each : job.status.restarts.replacements) {
+    const auto index = static_cast<int>(each.index);
+    const std::int64_t newest = newest_number(job, each.role, index);
+    for (std::int64_t i = wanted_attempt(job, each.role, index) + 1; i <= newest; ++i) {
+      if (Incarnation one{each.role, index, i}; one != to) numbers.push_back(one);
+    }
+  }
+  return numbers;
+}
 
 std::optional<Incarnation> handover_of(const api::TrainingJob& job) {
   const StragglerReplacement* const each = under_way(job.status);
@@ -223,7 +251,9 @@ std::vector<std::string> slow_hosts(const api::TrainingJob& job, WallTime now) {
 }
 
 bool settle_handover(const Observed& whole, Plan& plan) {
-  const StragglerReplacement* const now = under_way(whole.job.status);
+  const StragglerReplacement* now = taken_over(whole);
+  const bool taken = now != nullptr;
+  if (now == nullptr) now = under_way(whole.job.status);
   if (now == nullptr) return false;
   const auto end = [&](ReplacementOutcome outcome, bool warning, const char* reason, std::string message) {
     StragglerReplacement& each = plan.status.straggler_replacements[static_cast<std::size_t>(
@@ -236,15 +266,12 @@ bool settle_handover(const Observed& whole, Plan& plan) {
     requeue(Duration::zero(), plan);
     return true;
   };
-  const std::optional<Incarnation> to = handover_of(whole.job);
-  if (!to)
-    return end(ReplacementOutcome::kOverBefore, false, kStragglerKept,
-               str_cat("pod ", now->pod, " is no member any more, or the job trains no more"));
-  if (!whole.report || whole.report->attempt != whole.job.status.restarts.attempt) return false;
-  if (whole.report->handed_over == to) {
-    api::Replacement& place = replacement_of(plan.status.restarts, to->role, to->index);
-    place.count += place.successors;
-    place.successors = 0;
+  if (taken) {
+    const Incarnation& to = *whole.report->handed_over;
+    api::Replacement& place = replacement_of(plan.status.restarts, to.role, to.index);
+    const std::int64_t more = to.number - wanted_attempt(whole.job, to.role, to.index);
+    place.count += more;
+    place.successors -= more;
     place.last = whole.now;
     place.not_before.reset();
     return end(ReplacementOutcome::kReplaced, false, kStragglerReplaced,
@@ -253,6 +280,11 @@ bool settle_handover(const Observed& whole, Plan& plan) {
                        " as slow as the others, and another member has its rank; pod ", now->successor,
                        " has its place"));
   }
+  const std::optional<Incarnation> to = handover_of(whole.job);
+  if (!to)
+    return end(ReplacementOutcome::kOverBefore, false, kStragglerKept,
+               str_cat("pod ", now->pod, " is no member any more, or the job trains no more"));
+  if (!whole.report || whole.report->attempt != whole.job.status.restarts.attempt) return false;
   if (auto over = end_of(whole, *now, *to))
     return end(over->outcome, over->outcome == ReplacementOutcome::kNoSuccessor, kStragglerKept,
                std::move(over->message));

@@ -31,10 +31,14 @@ inline constexpr Duration kHandoverTimeout = std::chrono::minutes(10);
 // The place that is to be handed over, and its successor's number. Nothing: none is.
 std::optional<Incarnation> handover_of(const api::TrainingJob& job);
 
+// Successors that are not to take over any more, whose places have not taken later numbers since.
+std::vector<Incarnation> given_up(const api::TrainingJob& job);
+
 // Nodes of slow members that were replaced within the window: new pods had better not come there.
 std::vector<std::string> slow_hosts(const api::TrainingJob& job, WallTime now);
 
-// Ends the handover that is under way where something has come of it. True: the status says it now, and all else can wait for
+// Ends the handover that is under way where something has come of it. The coordinator may have carried it out
+// as it was given up: then it was not given up. True: the status says it now, and all else can wait for
 // the next pass.
 bool settle_handover(const Observed& whole, Plan& plan);
 

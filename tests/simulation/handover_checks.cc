@@ -62,9 +62,11 @@ void HandoverChecks::on_status(const reconcile::StoredJob& before, const reconci
     }
     if (told.outcome != each.outcome) {
       trace_.add("the handover of ", each.pod, " to ", each.successor, ": ", api::name(each.outcome));
+      // The coordinator may have handed over as it was given up.
       const bool may =
           told.outcome == ReplacementOutcome::kUnderWay ||
-          (told.outcome == ReplacementOutcome::kReplaced && each.outcome == ReplacementOutcome::kAsSlow);
+          (told.outcome == ReplacementOutcome::kReplaced ? each.outcome == ReplacementOutcome::kAsSlow
+                                                         : each.outcome == ReplacementOutcome::kReplaced);
       if (!may)
         trace_.fail("what came of a replacement is for good", each.pod, ": ", api::name(told.outcome),
                     " becomes ", api::name(each.outcome));

@@ -195,6 +195,21 @@ TEST_F(PlanStragglersTest, ASuccessorThatEndsOrNeverComesIsGivenUpAndNotTriedAga
   EXPECT_EQ(told()[1].outcome, ReplacementOutcome::kNoSuccessor);
 }
 
+TEST_F(PlanStragglersTest, AHandoverThatIsCarriedOutAsItIsGivenUpCounts) {
+  decide();
+  const std::optional<Incarnation> to = handover_of(world.job);
+  look(kHandoverTimeout);
+  EXPECT_EQ(told()[0].outcome, ReplacementOutcome::kNoSuccessor);
+  EXPECT_THAT(given_up(world.job), ElementsAre(*to));
+  world.report->handed_over = to;
+  EXPECT_THAT(actions_of<DeletePod>(look()), IsEmpty());
+  EXPECT_EQ(told()[0].outcome, ReplacementOutcome::kReplaced);
+  EXPECT_THAT(given_up(world.job), IsEmpty());
+  look();
+  EXPECT_FALSE(runs("fashion-worker-1-0"));
+  EXPECT_TRUE(runs("fashion-worker-1-1"));
+}
+
 TEST_F(PlanStragglersTest, AFailureInThePlaceTakesAFreshNumber) {
   decide();
   kill(world, pod_of(world, Role::kWorker, 1), SIGKILL);
