@@ -117,8 +117,14 @@ void CoordinatorCore::Impl::on(const Attached& in) {
     return put_off(
         in, str_cat("it is of attempt ", in.hello.attempt(), ", and this is attempt ", config_.attempt));
   if (!error.empty()) return refuse(in.stream, error);
-  Slot& slot =
-      *places_.slot_for(in.hello.role(), in.hello.index(), static_cast<std::int64_t>(in.hello.incarnation()));
+  const auto number = static_cast<std::int64_t>(in.hello.incarnation());
+  if (const auto gone = given_up_as(in.hello)) {
+    if (in.hello.held_generation() == 0)
+      return refuse_lost(in.stream, str_cat("pod ", in.hello.pod(), " is not to take over any more"));
+    // It had taken over before that: an earlier coordinator's word of it came too late.
+    if (places_.successor() == nullptr) places_.add_successor(*gone);
+  }
+  Slot& slot = *places_.slot_for(in.hello.role(), in.hello.index(), number);
   if (slot.observes()) return attach_observer(slot, in);
   if (is_final(state_) || stopping_) {
     return refuse(in.stream, str_cat("the job has ended: ", reason_), state_ == JobState::kFinished);
@@ -142,6 +148,19 @@ void CoordinatorCore::Impl::on(const Attached& in) {
   }
   bind(slot, in);
   if (slot.successor && in.hello.held_generation() > 0) take_over();  // an earlier coordinator has seen to it
+}
+
+std::optional<Incarnation> CoordinatorCore::Impl::given_up_as(const v1::Hello& hello) {
+  const auto one = std::ranges::find_if(config_.given_up, [&](const Incarnation& each) {
+    return static_cast<int>(each.role) == static_cast<int>(hello.role()) &&
+           each.index == static_cast<int>(hello.index()) &&
+           each.number == static_cast<std::int64_t>(hello.incarnation());
+  });
+  if (!ring_ || one == config_.given_up.end()) return std::nullopt;
+  const Slot* const place = places_.slot_of(static_cast<int>(one->role), one->index);
+  const bool is_later =
+      place != nullptr && place->trains() && !place->surplus && place->incarnation < one->number;
+  return is_later ? std::optional(*one) : std::nullopt;
 }
 
 // It comes again: of a later attempt until the controller has seen that in the job's status.
@@ -550,6 +569,7 @@ void CoordinatorCore::Impl::on(const Handover& in) {
   if (next != nullptr) {
     if (next->attached()) fence(next->stream, "it is not needed any more");
     log(str_cat(next->name(), " keeps its place"));
+    config_.given_up.push_back({next->role, next->index, next->incarnation});
     places_.remove_last_member();
   }
   if (!in.to) return;

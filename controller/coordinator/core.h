@@ -117,6 +117,7 @@ struct CoreConfig {
   std::int64_t attempt = 0;  // of the job: members of an earlier one are refused, of a later one put off
   std::vector<Incarnation> incarnations;  // the lowest that may attach, where it is not `attempt`
   std::optional<Incarnation> handover;    // see Handover
+  std::vector<Incarnation> given_up;      // successors that were, and are not to take over any more
   // Fewer that train form no view of a ring. Elastic: a ring goes on without a member that leaves.
   int min_trainers = 1;
   bool elastic = false;

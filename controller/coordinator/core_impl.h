@@ -85,6 +85,8 @@ class CoordinatorCore::Impl {
   void leave_behind(Slot& slot, api::Fault verdict);
   void note_lost(Slot& slot, api::Fault verdict);
   bool is_replaced_by(const Slot& slot, const v1::Hello& hello) const;
+  // One that is not to take over from its place's member any more.
+  std::optional<Incarnation> given_up_as(const v1::Hello& hello);
 
   // --- states ---
   void settle();

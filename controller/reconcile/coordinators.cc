@@ -126,6 +126,7 @@ absl::StatusOr<coordinator::CoreConfig> core_config(const std::string& key, cons
       core.incarnations.push_back({each.role, index, plan::wanted_attempt(job.job, each.role, index)});
   }
   core.handover = plan::handover_of(job.job);
+  core.given_up = plan::given_up(job.job);
   core.finds_stragglers = job.job.spec.stragglers.action != api::StragglerPolicyAction::kIgnore;
   core.elastic = plan::is_elastic(job.job);
   core.min_trainers = plan::min_trainers(job.job);

@@ -99,6 +99,9 @@ class Player {
     }
     if (line.has("handover"))
       config.handover = {Role::kWorker, static_cast<int>(line.number("handover")), line.number("number", 1)};
+    if (line.has("given_up"))
+      config.given_up = {
+          {Role::kWorker, static_cast<int>(line.number("given_up")), line.number("number", 1)}};
     if (line.has("lost")) config.lost.push_back({.fault = {.index = static_cast<int>(line.number("lost"))}});
     if (line.has("finished"))
       config.finished.push_back({Role::kWorker, static_cast<int>(line.number("finished"))});
