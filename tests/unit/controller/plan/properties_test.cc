@@ -6,7 +6,9 @@
 #include <set>
 
 #include "base/rng.h"
+#include "controller/plan/attempts.h"
 #include "controller/plan/explain.h"
+#include "controller/plan/stragglers.h"
 #include "tests/unit/controller/plan/world.h"
 
 namespace paceline::plan {
@@ -203,6 +205,127 @@ TEST(PlanPropertiesTest, WhatIsStoppedEnds) {
     }
     EXPECT_TRUE(done);
   });
+}
+
+// A ring whose slow members are replaced.
+Observed world_with_slow_members(Rng& rng) {
+  api::TrainingJob job = make_job(static_cast<int>(rng.below(2)), 2 + static_cast<int>(rng.below(4)));
+  for (auto* spec : {&job.spec.replica_specs.chief, &job.spec.replica_specs.worker}) {
+    if (*spec) (*spec)->restart_policy = api::RestartPolicy::kOnFailure;
+  }
+  job.spec.run_policy.backoff_limit = 1000;
+  job.spec.stragglers = {.action = api::StragglerPolicyAction::kReplace,
+                         .lost_seconds = static_cast<double>(rng.below(3)),
+                         .max_replacements = 1 + static_cast<std::int64_t>(rng.below(3)),
+                         .window_seconds = 200 + static_cast<std::int64_t>(rng.below(4000))};
+  Observed world = make_running_world(std::move(job));
+  world.report->progress.eta_seconds = 1e6;
+  return world;
+}
+
+std::vector<api::Straggler> random_stragglers(Rng& rng, const Observed& world) {
+  std::vector<api::Straggler> stragglers;
+  for (const Slot& slot : desired_slots(world.job)) {
+    if (rng.below(3) != 0) continue;
+    const std::int64_t number = wanted_attempt(world.job, slot.role, slot.index);
+    stragglers.push_back({.role = slot.role,
+                          .index = slot.index,
+                          .pod = pod_name(world.job, slot.role, slot.index, number),
+                          .part = "compute",
+                          .factor = 1.1 + static_cast<double>(rng.below(20)) / 10,
+                          .own_ms = 100,
+                          .lost_ms = static_cast<double>(1 + rng.below(60)),
+                          .since = world.now - Duration(1s) * rng.below(200)});
+  }
+  return stragglers;
+}
+
+// A member dies that trains, or a successor.
+void kill_one(Rng& rng, Observed& world) {
+  if (world.pods.empty()) return;
+  cluster::Pod& pod = world.pods[rng.below(world.pods.size())];
+  const auto& [role, index] = std::pair(pod.spec.role, pod.spec.index);
+  if (pod.ended() || pod.phase != cluster::PodPhase::kRunning) return;
+  kill(world, pod, SIGKILL);
+  if (pod.spec.attempt != wanted_attempt(world.job, role, index)) return;
+  world.report->lost = {{.fault = {.kind = api::FaultKind::kDead,
+                                   .role = role,
+                                   .index = index,
+                                   .pod = pod.spec.name,
+                                   .signal = SIGKILL},
+                         .age = 1s}};
+}
+
+// Replacements are one at a time, no more than the budget, and none again whose successor was as slow or did
+// not come.
+void expect_sound(const api::TrainingJob& job, std::set<std::string>& known) {
+  const std::vector<api::StragglerReplacement>& all = job.status.straggler_replacements;
+  using enum api::ReplacementOutcome;
+  EXPECT_LE(std::ranges::count(all, kUnderWay, &api::StragglerReplacement::outcome), 1);
+  for (const api::StragglerReplacement& next : all) {
+    if (!known.insert(next.successor).second) continue;
+    std::int64_t within = 0;
+    for (const api::StragglerReplacement& each : all) {
+      if (next.at - each.at >= std::chrono::seconds(job.spec.stragglers.window_seconds)) continue;
+      ++within;
+      if (each.role != next.role || each.index != next.index) continue;
+      const bool replaced = each.outcome == kReplaced || each.outcome == kAsSlow;
+      EXPECT_FALSE(replaced && each.successor == next.pod) << next.pod << " is replaced again";
+      EXPECT_FALSE(each.outcome == kNoSuccessor && each.pod == next.pod) << next.pod << " is tried again";
+    }
+    EXPECT_LE(within, job.spec.stragglers.max_replacements);
+  }
+}
+
+// The living pods of each place that are not to go are counted.
+std::map<std::pair<Role, int>, int> living(const Observed& world) {
+  std::map<std::pair<Role, int>, int> living;
+  for (const cluster::Pod& pod : world.pods) {
+    if (!pod.ended() && !pod.deleting) ++living[{pod.spec.role, pod.spec.index}];
+  }
+  return living;
+}
+
+TEST(PlanPropertiesTest, SlowMembersAreReplacedOneAtATimeWithinTheBudgetAndLeaveNothing) {
+  std::map<api::ReplacementOutcome, int> outcomes;
+  for (std::uint64_t seed = 1; seed <= kSeeds / 10 && !::testing::Test::HasFailure(); ++seed) {
+    SCOPED_TRACE(::testing::Message() << "seed " << seed);
+    Rng rng(seed, 8);
+    Observed world = world_with_slow_members(rng);
+    std::set<std::string> known;
+    const auto look = [&] {
+      const Plan made = plan(world);
+      apply(made, world);
+      expect_sound(world.job, known);
+      if (rng.below(4) != 0) advance(world);
+    };
+    for (int round = 0; round < 2 * kRounds; ++round) {
+      world.now += Duration(1s) * rng.below(rng.below(10) == 0 ? 700 : 30);
+      if (rng.below(3) == 0) world.report->stragglers = random_stragglers(rng, world);
+      if (rng.below(12) == 0) world.report->stragglers.reset();
+      if (rng.below(5) == 0) world.report->handed_over = handover_of(world.job);
+      if (rng.below(25) == 0) kill_one(rng, world);
+      if (rng.below(3) == 0) world.report->lost.clear();
+      look();
+      for (const auto& [place, count] : living(world))
+        EXPECT_LE(count, 2) << member_name(place.first, place.second);
+    }
+    world.report->stragglers.emplace();
+    world.report->lost.clear();
+    for (int round = 0; round < 10; ++round) {
+      world.now += 90s;
+      look();
+    }
+    advance(world);
+    for (const auto& [place, count] : living(world))
+      EXPECT_EQ(count, 1) << member_name(place.first, place.second);
+    for (const api::StragglerReplacement& each : world.job.status.straggler_replacements) {
+      EXPECT_NE(each.outcome, api::ReplacementOutcome::kUnderWay);
+      ++outcomes[each.outcome];
+    }
+    EXPECT_EQ(handover_of(world.job), std::nullopt);
+  }
+  EXPECT_EQ(outcomes.size(), 5U) << "all that may come of one came";
 }
 
 }  // namespace
