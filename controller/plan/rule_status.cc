@@ -275,10 +275,10 @@ void note_running(const Observed& observed, Plan& plan) {
     note_whole(observed, plan.status);
     note_view_change(observed, plan);
     note_stragglers(observed, plan);
-    enter_phase(observed, api::Phase::kRunning, "MembersTrain",
-                str_cat("view ", observed.report->generation.value, " with ", plan.status.view.size,
-                        " members trains"),
-                plan);
+    const std::string trains = str_cat("view ", observed.report->generation.value, " with ",
+                                       plan.status.view.size, " members trains");
+    enter_phase(observed, api::Phase::kRunning, "MembersTrain", trains, plan);
+    if (plan.status.reason == "MembersTrain") plan.status.message = trains;  // of the newest view
     return;
   }
   std::int64_t running = 0, finished = 0;

@@ -285,6 +285,11 @@ bool settle_handover(const Observed& whole, Plan& plan) {
     return end(ReplacementOutcome::kOverBefore, false, kStragglerKept,
                str_cat("pod ", now->pod, " is no member any more, or the job trains no more"));
   if (!whole.report || whole.report->attempt != whole.job.status.restarts.attempt) return false;
+  const api::StragglerPolicyAction action = whole.job.spec.stragglers.action;
+  if (action != api::StragglerPolicyAction::kReplace)
+    return end(ReplacementOutcome::kOverBefore, false, kStragglerKept,
+               str_cat("spec.stragglers.action is ", api::name(action), " now, and pod ", now->pod,
+                       " keeps its place"));
   if (auto over = end_of(whole, *now, *to))
     return end(over->outcome, over->outcome == ReplacementOutcome::kNoSuccessor, kStragglerKept,
                std::move(over->message));

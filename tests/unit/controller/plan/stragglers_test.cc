@@ -229,6 +229,16 @@ TEST_F(PlanStragglersTest, AFailureInThePlaceTakesAFreshNumber) {
   EXPECT_FALSE(runs("fashion-worker-1-1"));
 }
 
+TEST_F(PlanStragglersTest, AHandoverIsCalledOffWhereTheActionIsAnotherOneNow) {
+  decide();
+  world.job.spec.stragglers.action = api::StragglerPolicyAction::kReport;
+  look();
+  look();
+  EXPECT_EQ(told()[0].outcome, ReplacementOutcome::kOverBefore);
+  EXPECT_FALSE(runs("fashion-worker-1-1"));
+  EXPECT_TRUE(runs("fashion-worker-1-0"));
+}
+
 TEST_F(PlanStragglersTest, ASuspendedJobHasNoSuccessors) {
   decide();
   world.job.spec.run_policy.suspend = true;
