@@ -179,13 +179,13 @@ void Scenario::add_slow_members(Dice& dice, Duration length) {
     faults.clear();
     harmless = true;
   }
-  const bool alone = faults.empty();
+  undisturbed = faults.empty();
   const std::int64_t count = dice.between(1, 3);
   for (std::int64_t i = 0; i < count; ++i) {
     faults.push_back({dice.between(seconds(1), length * 2 / 3),
                       dice.chance(0.6) ? FaultKind::kSlowMember : FaultKind::kSlowNode});
   }
-  const std::int64_t beside = alone ? 0 : dice.between(0, 2);
+  const std::int64_t beside = undisturbed ? 0 : dice.between(0, 2);
   for (std::int64_t i = 0; i < beside; ++i)
     beside_handover.push_back({dice.between(milliseconds(0), seconds(8)), some_fault(dice, harmless)});
   calm_after = length * 2 + (dice.chance(0.2) ? dice.between(seconds(60), seconds(800)) : seconds(60));

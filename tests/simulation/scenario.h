@@ -62,9 +62,10 @@ struct Scenario {
   Duration calm_after{};               // all is mended then
   bool must_succeed =
       false;  // the policies allow no other end, whatever the faults are; or no member is at fault
-  bool harmless = false;    // nothing happens to a member: nobody starts again
-  bool has_slow = false;    // members, which are to be replaced
-  std::optional<int> room;  // so many pods run at once
+  bool harmless = false;     // nothing happens to a member: nobody starts again
+  bool has_slow = false;     // members, which are to be replaced
+  bool undisturbed = false;  // but for that
+  std::optional<int> room;   // so many pods run at once
 
  private:
   void slow_down(Dice& dice);  // the job is one that slow members can be found in

@@ -168,7 +168,7 @@ void World::look() {
       events_.elapsed() - scenario_.calm_after > kTidyUp) {
     checks_.at_end({alive.begin(), alive.end()});
   }
-  if (calm_) checks_.at_calm(events_.now(), *calm_);
+  if (calm_ || scenario_.undisturbed) checks_.at_calm(events_.now(), calm_.value_or(TimePoint()));
   events_.after(seconds(1), [this] { look(); });
 }
 
