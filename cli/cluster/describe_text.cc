@@ -267,7 +267,7 @@ std::vector<std::string> hints_for(const Described& d) {
         "tj/",
         name, "), or make room where a quota is used up"));
   std::set<std::string> said;
-  for (const kube::SlimPod& pod : present_pods(d.pods)) {
+  for (const kube::SlimPod& pod : present_pods(d.pods, d.job.status)) {
     const char* advice = advice_for(pod.reason);
     if (advice == nullptr || !said.insert(pod.reason).second) continue;
     hints.push_back(str_cat("pod ", pod.name(), ", ", pod.reason, ": ", advice));

@@ -89,10 +89,12 @@ bool is_later(const api::MemberStatus& known, const SlimPod& pod) {
   return attempt && *attempt > pod.attempt;
 }
 
-// It is to take over from the pod in its place, which trains.
-bool is_successor(const JobView& job, const SlimPod& pod) {
-  return std::ranges::any_of(job.status.straggler_replacements, [&](const api::StragglerReplacement& each) {
-    return each.outcome == api::ReplacementOutcome::kUnderWay && each.successor == pod.name();
+// Its member is none of the job's (yet): a slow one has the place.
+bool was_to_take_over(const SlimPod& pod, const api::Status& status) {
+  return std::ranges::any_of(status.straggler_replacements, [&](const api::StragglerReplacement& each) {
+    const bool took_over = each.outcome == api::ReplacementOutcome::kReplaced ||
+                           each.outcome == api::ReplacementOutcome::kAsSlow;
+    return !took_over && each.successor == pod.name();
   });
 }
 
@@ -100,9 +102,7 @@ bool is_successor(const JobView& job, const SlimPod& pod) {
 std::vector<api::MemberStatus> members_of(const JobView& job, const std::vector<SlimPod>& pods) {
   std::map<std::pair<Role, int>, api::MemberStatus> places;
   std::map<std::pair<Role, int>, SlimPod> present;
-  std::vector<SlimPod> in_place = pods;
-  std::erase_if(in_place, [&](const SlimPod& pod) { return is_successor(job, pod); });
-  for (SlimPod& pod : present_pods(in_place)) {
+  for (SlimPod& pod : present_pods(pods, job.status)) {
     places[{pod.role, pod.index}] = member_of(job, pod);
     present[{pod.role, pod.index}] = std::move(pod);
   }
@@ -140,9 +140,10 @@ JobView read_job(const Json& object) {
   return job;
 }
 
-std::vector<SlimPod> present_pods(const std::vector<SlimPod>& pods) {
+std::vector<SlimPod> present_pods(const std::vector<SlimPod>& pods, const api::Status& status) {
   std::map<std::pair<Role, int>, SlimPod> newest;
   for (const SlimPod& pod : pods) {
+    if (was_to_take_over(pod, status)) continue;
     SlimPod& place = newest[{pod.role, pod.index}];
     if (place.key.empty() || place.attempt < pod.attempt) place = pod;
   }

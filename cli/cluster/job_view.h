@@ -35,8 +35,8 @@ inline bool has_ended(const JobView& job) {
 }
 
 // "worker-2, node-1, Running": the newest attempt's pod of each place, by role and index; `attempt` chooses
-// an earlier one.
-std::vector<kube::SlimPod> present_pods(const std::vector<kube::SlimPod>& pods);
+// an earlier one. Not those that were to take over from a slow member, and have not.
+std::vector<kube::SlimPod> present_pods(const std::vector<kube::SlimPod>& pods, const api::Status& status);
 
 // For the live view, the listing and the summary. `spec` gives what only the spec knows (null: it can't be
 // parsed). A member whose pod is gone is known from the status alone, and its phase says so.

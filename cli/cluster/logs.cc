@@ -23,12 +23,13 @@ using kube::SlimPod;
 
 // The pods that are asked for: of the present attempt, or of the one before. INVALID_ARGUMENT: no such
 // member.
-absl::StatusOr<std::vector<SlimPod>> chosen(const std::vector<SlimPod>& all, const LogsOptions& options) {
+absl::StatusOr<std::vector<SlimPod>> chosen(const JobView& job, const std::vector<SlimPod>& all,
+                                            const LogsOptions& options) {
   for (const SlimPod& pod : all) {
     if (pod.name() == options.member) return std::vector{pod};
   }
   PL_ASSIGN_OR_RETURN(const MemberPattern pattern, member_pattern(options.member));
-  std::vector<SlimPod> present = present_pods(all), result;
+  std::vector<SlimPod> present = present_pods(all, job.status), result;
   for (const SlimPod& now : present) {
     if (!pattern.matches(now.role, now.index)) continue;
     if (!options.previous) {
@@ -60,7 +61,7 @@ std::string members_without_pod(const JobView& job, const std::vector<SlimPod>& 
 
 absl::Status nothing_to_read(const JobView& job, const std::vector<SlimPod>& all,
                              const LogsOptions& options) {
-  const std::vector<SlimPod> present = present_pods(all);
+  const std::vector<SlimPod> present = present_pods(all, job.status);
   std::string members;
   for (const SlimPod& pod : present)
     members += str_cat(members.empty() ? "" : ", ", member_name(pod.role, pod.index));
@@ -145,7 +146,7 @@ absl::Status follow(Call& call, Output& output, const JobView& followed, const L
         absl::IsNotFound(object.status()) || job.uid != followed.uid || (object.ok() && has_ended(job));
     const auto pods = object.ok() ? call.jobs.logged_pods(call.ns, job.name)
                                   : absl::StatusOr<std::vector<SlimPod>>(object.status());
-    const auto wanted = pods.ok() ? chosen(*pods, options) : pods;
+    const auto wanted = pods.ok() ? chosen(job, *pods, options) : pods;
     const bool refused =
         absl::IsPermissionDenied(wanted.status()) || absl::IsUnauthenticated(wanted.status());
     if (known.empty() && refused) return wanted.status();
@@ -183,7 +184,7 @@ absl::Status job_logs(Call& call, const LogsOptions& options) {
   PL_ASSIGN_OR_RETURN(const Json object, call.jobs.choose(call.ns, options.name));
   const JobView job = read_job(object);
   PL_ASSIGN_OR_RETURN(const std::vector<SlimPod> all, call.jobs.logged_pods(call.ns, job.name));
-  PL_ASSIGN_OR_RETURN(const std::vector<SlimPod> pods, chosen(all, options));
+  PL_ASSIGN_OR_RETURN(const std::vector<SlimPod> pods, chosen(job, all, options));
   if (pods.empty() && (has_ended(job) || !options.log.follow)) return nothing_to_read(job, all, options);
   const bool one = options.member.find_first_of("/-") != std::string::npos;
   Output output(call, options.to_terminal, !one);

@@ -46,6 +46,7 @@ class JsonOutput final : public RunOutput {
   void straggler(const coordinator::StragglerChange& change) override {
     Json event = {{"type", "straggler"}, {"found", change.found}};
     event.update(kube::fields_to_json(change.straggler));
+    event.erase("action");  // the planner decides it later: status.stragglers
     line(event);
   }
   void evaluation(const RunState& s, const coordinator::EvaluationRecord& e) override {

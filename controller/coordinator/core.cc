@@ -70,9 +70,8 @@ CoordinatorCore::Impl::Impl(CoreConfig config, TimePoint now)
       progress_(now),
       watch_(config_, places_),
       suspicions_(config_, places_, watch_),
-      stragglers_(config_.finds_stragglers &&
-                  (ring_ || config_.training.parameter_server().synchronization() ==
-                                v1::ParameterServerSpec::SYNCHRONOUS)),
+      stragglers_(ring_ || config_.training.parameter_server().synchronization() ==
+                               v1::ParameterServerSpec::SYNCHRONOUS),
       last_now_(now),
       form_since_(now),
       state_since_(now) {
@@ -568,7 +567,7 @@ void CoordinatorCore::Impl::on(const Handover& in) {
   if (known) return;
   if (next != nullptr) {
     if (next->attached()) fence(next->stream, "it is not needed any more");
-    log(str_cat(next->name(), " keeps its place"));
+    log(str_cat("nobody is to take over from ", next->name(), " any more"));
     config_.given_up.push_back({next->role, next->index, next->incarnation});
     places_.remove_last_member();
   }

@@ -121,7 +121,6 @@ struct CoreConfig {
   // Fewer that train form no view of a ring. Elastic: a ring goes on without a member that leaves.
   int min_trainers = 1;
   bool elastic = false;
-  bool finds_stragglers = true;  // it looks for them
   Duration heartbeat_interval = std::chrono::milliseconds(200);
   Duration heartbeat_timeout = std::chrono::milliseconds(1500);  // more where all are late: core_silence.h
   Duration most_silence = std::chrono::seconds(6);  // where all are late, and while a view is formed

@@ -173,7 +173,10 @@ void CoordinatorCore::Impl::leave_behind(Slot& slot, api::Fault verdict) {
   }
   if (surplus) return;  // it was to go
   note_lost(slot, std::move(verdict));
-  if (places_.successor() != nullptr && &places_.predecessor() == &slot) take_over();
+  // The planner hears of a loss, and counts it; the pod that it makes then has the place, and a later number.
+  if (places_.successor() == nullptr || &places_.predecessor() != &slot) return;
+  slot.incarnation = std::max(slot.incarnation, places_.successor()->incarnation + 1);
+  on(Handover{});
 }
 
 void CoordinatorCore::Impl::note_lost(Slot& slot, api::Fault verdict) {

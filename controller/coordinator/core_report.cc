@@ -56,6 +56,7 @@ Report CoordinatorCore::Impl::report(TimePoint now) const {
   report.handed_over = handed_over_;
   report.view_change = view_change_;
   report.stragglers = stragglers_.now(slots());
+  report.cleared = stragglers_.cleared();
   if (verdict_) report.verdict_age = std::max(now - verdict_at_, Duration::zero());
   return report;
 }

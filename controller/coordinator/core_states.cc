@@ -170,9 +170,12 @@ void CoordinatorCore::Impl::take_in_joiners() {
     waits |= slot->catch_up == Slot::CatchUp::kUnderWay;
   }
   if (wanted.empty() || waits) return;
-  const bool replaces = places_.successor() != nullptr;
+  const auto in_view = std::ranges::count_if(members(), [](const Slot& s) { return s.rank >= 0; });
+  const bool replaces = places_.successor() != nullptr && in_view >= places_.most_trainers();
+  std::string names;
+  for (const Slot* const slot : wanted) names += str_cat(names.empty() ? "" : ", ", slot->name());
   drain_for_next_view(replaces ? str_cat(places_.predecessor().name(), " is replaced, since it is slow")
-                               : str_cat(wanted.back()->name(), " joins"));
+                               : str_cat(names, wanted.size() == 1 ? " joins" : " join"));
 }
 
 void CoordinatorCore::Impl::begin_catch_up(Slot& newcomer) {

@@ -119,9 +119,14 @@ std::vector<StragglerChange> Stragglers::conclude(std::span<const Slot> slots) {
   std::vector<api::Straggler> found = describe(slots);
   std::vector<StragglerChange> changes;
   for (const api::Straggler& each : told_) {
-    if (!contains(found, each)) changes.push_back({each, false});
+    if (contains(found, each)) continue;
+    changes.push_back({each, false});
+    if (each.kind != api::StragglerKind::kSlow) continue;
+    if (cleared_.size() >= kMostTold) cleared_.erase(cleared_.begin());
+    cleared_.push_back(each.pod);
   }
   for (const api::Straggler& each : found) {
+    std::erase(cleared_, each.pod);
     if (!contains(told_, each)) changes.push_back({each, true});
   }
   told_ = std::move(found);

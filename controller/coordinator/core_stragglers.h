@@ -35,6 +35,8 @@ class Stragglers {
   void add_links(const Slot& slot, int place, const v1::Links& links);
   // Draws the conclusions: what has changed since the last call.
   std::vector<StragglerChange> conclude(std::span<const Slot> slots);
+  // The pods of the newest kMostTold members that were found to be slow, and are no more.
+  const std::vector<std::string>& cleared() const { return cleared_; }
   // The stragglers of now. Nothing: too few steps are known.
   std::optional<std::vector<api::Straggler>> now(std::span<const Slot> slots) const;
 
@@ -49,6 +51,7 @@ class Stragglers {
   std::vector<int> ranks_;            // by place; -1: not in the view
   std::vector<std::string> ids_;      // by place: of the member whose steps are known
   std::vector<api::Straggler> told_;  // found, and not cleared yet
+  std::vector<std::string> cleared_;
 };
 
 }  // namespace paceline::coordinator

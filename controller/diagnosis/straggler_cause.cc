@@ -58,6 +58,16 @@ std::string gpu_slowdown(const MemberTelemetry& own, std::span<const MemberTelem
   return text;
 }
 
+// Whether threads that wait for a processor for this share of the time in which they could run may be why it
+// is so slow: those of a process that hardly runs at all may wait for most of that, and it is not much.
+bool explains(const MemberTelemetry& own, double run_delay, const api::Straggler& straggler) {
+  constexpr double kTellingPart = 0.25, kMostDelay = 0.999;
+  if (!own.kernel->cpu || straggler.own_ms <= 0) return true;
+  const double delay = std::min(run_delay, kMostDelay);
+  const double waiting = *own.kernel->cpu * delay / (1 - delay);
+  return waiting >= kTellingPart * straggler.lost_ms / straggler.own_ms;
+}
+
 void set(api::Straggler& straggler, api::StragglerCause cause, std::string evidence) {
   straggler.cause = cause;
   straggler.evidence = std::move(evidence);
@@ -74,7 +84,8 @@ void find_cause(const MemberTelemetry& own, std::span<const MemberTelemetry* con
   if (const auto share = above(own, others, &KernelTelemetry::throttled))
     return set(straggler, StragglerCause::kCpuQuota,
                str_cat("its CPU quota holds it up ", percent(*share), " of the time"));
-  if (const auto share = above(own, others, &KernelTelemetry::run_delay)) {
+  if (const auto share = above(own, others, &KernelTelemetry::run_delay);
+      share && explains(own, *share, straggler)) {
     return set(straggler, StragglerCause::kCpuContention,
                str_cat("its threads are without a processor for ", percent(*share),
                        " of the time in which they could run"));

@@ -28,6 +28,14 @@ bool is_earlier(const api::TrainingJob& job, const cluster::Pod& pod) {
   return pod.spec.attempt < wanted_attempt(job, pod.spec.role, pod.spec.index);
 }
 
+// Whether this is the name of a pod that was to take over, and has not.
+bool is_successors_name(const api::TrainingJob& job, const std::string& pod) {
+  return std::ranges::any_of(job.status.straggler_replacements, [&](const api::StragglerReplacement& each) {
+    return each.successor == pod && each.outcome != api::ReplacementOutcome::kReplaced &&
+           each.outcome != api::ReplacementOutcome::kAsSlow;
+  });
+}
+
 bool is_successor(const api::TrainingJob& job, const cluster::Pod& pod) {
   return pod.spec.attempt > wanted_attempt(job, pod.spec.role, pod.spec.index) &&
          pod.spec.attempt <= newest_number(job, pod.spec.role, pod.spec.index);
@@ -81,10 +89,13 @@ std::optional<Observed> present(const Observed& observed) {
   const auto other = [&](const cluster::Pod& pod) {
     return is_earlier(observed.job, pod) || is_successor(observed.job, pod);
   };
+  const auto& successors_failure = observed.create_failure;
+  const bool other_failure = successors_failure && is_successors_name(observed.job, successors_failure->pod);
   const bool other_report = observed.report && observed.report->attempt != attempt;
-  if (!other_report && std::ranges::none_of(observed.pods, other)) return std::nullopt;
+  if (!other_report && !other_failure && std::ranges::none_of(observed.pods, other)) return std::nullopt;
   Observed narrowed = observed;
   std::erase_if(narrowed.pods, other);
+  if (other_failure) narrowed.create_failure.reset();
   if (other_report) {
     narrowed.report = JobReport{};
     narrowed.report->attempt = attempt;

@@ -69,6 +69,7 @@ struct JobReport {
   std::string successor_phase;             // of one that is to take over a place; empty: it has not attached
   std::optional<api::ViewChange> view_change;  // how the newest view began that another one was before
   std::optional<std::vector<api::Straggler>> stragglers;  // nothing: too few steps are known
+  std::vector<std::string> cleared;                       // pods that were slow, and are no more
   std::optional<api::Fault> fault;                        // its verdict: the root cause
   Duration fault_age{};                                   // since the verdict
   std::optional<Shortage> shortage;                       // kForming alone

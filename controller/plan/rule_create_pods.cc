@@ -108,8 +108,7 @@ void rule_create_pods(const Observed& observed, const Observed& whole, Plan& pla
   const std::vector<Slot> slots = desired_slots(observed.job);
   const std::vector<Slot> missing = missing_slots(observed, whole, slots, plan);
   plan.status.restarts.size = api::member_count(observed.job);
-  create_successor(observed, whole, plan);
-  if (missing.empty()) return;
+  if (missing.empty()) return create_successor(observed, whole, plan);
   create_missing(observed, whole, missing, slots.size(), plan);
   if (!plan.status.start_time) {
     plan.status.start_time = observed.now;

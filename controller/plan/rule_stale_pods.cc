@@ -21,8 +21,8 @@ void delete_idle_successors(const Observed& observed, Plan& plan) {
     const auto& [role, index] = std::pair(pod.spec.role, pod.spec.index);
     const bool next =
         api::is_member(observed.job, role) && pod.spec.attempt > wanted_attempt(observed.job, role, index);
-    if (!next || pod.deleting || pod.all_ended() || to == Incarnation{role, index, pod.spec.attempt})
-      continue;
+    const bool kept = pod.all_ended() && pod.spec.attempt == newest_number(observed.job, role, index);
+    if (!next || pod.deleting || kept || to == Incarnation{role, index, pod.spec.attempt}) continue;
     plan.actions.push_back(DeletePod{pod.spec.ns, pod.spec.name, pod.uid, observed.limits.stop_grace,
                                      "it is not to take over any more"});
   }

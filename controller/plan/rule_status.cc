@@ -203,6 +203,11 @@ const api::Straggler* find_same(const std::vector<api::Straggler>& all, const ap
   return found == all.end() ? nullptr : &*found;
 }
 
+void forget_stragglers(const Observed& observed, const char* reason, const char* why, api::Status& status) {
+  status.stragglers.clear();
+  set_condition(observed, api::kStraggling, false, reason, why, status);
+}
+
 // A member knows its container's host name, and the cluster its node.
 void name_node(const Observed& observed, api::Straggler& straggler) {
   const cluster::Pod* const pod = find_pod(observed, straggler.role, static_cast<int>(straggler.index));
@@ -214,9 +219,13 @@ void name_node(const Observed& observed, api::Straggler& straggler) {
 
 // The condition says which are found now; events tell of each once.
 void note_stragglers(const Observed& observed, Plan& plan) {
+  if (observed.job.spec.stragglers.action == api::StragglerPolicyAction::kIgnore) {
+    if (!plan.status.stragglers.empty())
+      forget_stragglers(observed, "NotLookedFor", "spec.stragglers.action is Ignore", plan.status);
+    return;
+  }
   if (!observed.report->stragglers) return;
   std::vector<api::Straggler> now = *observed.report->stragglers;
-  if (observed.job.spec.stragglers.action == api::StragglerPolicyAction::kIgnore) now.clear();
   std::string all;
   for (api::Straggler& each : now) {
     name_node(observed, each);
@@ -241,12 +250,6 @@ void note_stragglers(const Observed& observed, Plan& plan) {
   }
   plan.status.stragglers = std::move(now);
   act_on_stragglers(observed, plan);
-}
-
-// A job that does not train has no stragglers.
-void forget_stragglers(const Observed& observed, api::Status& status) {
-  status.stragglers.clear();
-  set_condition(observed, api::kStraggling, false, "NotRunning", "no member trains", status);
 }
 
 std::string shortage_text(const Shortage& shortage, const api::TrainingJob& job) {
@@ -355,7 +358,7 @@ void rule_status(const Observed& observed, const Observed& whole, Plan& plan) {
   if (is_terminal(plan.status.phase)) plan.status.progress.eta_seconds.reset();
   if (!plan.status.stragglers.empty() &&
       (is_terminal(plan.status.phase) || plan.status.phase == api::Phase::kSuspended))
-    forget_stragglers(observed, plan.status);
+    forget_stragglers(observed, "NotRunning", "no member trains", plan.status);
   if (plan.status.phase == api::Phase::kSucceeded)
     plan.status.progress = finished(observed.job, plan.status.progress);
   const bool same_attempt = plan.status.restarts.attempt == observed.job.status.restarts.attempt;

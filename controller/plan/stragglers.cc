@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/pluralize.h"
+#include "base/process_end.h"
 #include "base/text.h"
 #include "controller/diagnosis/straggler_text.h"
 #include "controller/plan/attempts.h"
@@ -102,7 +103,10 @@ std::string obstacle(const Observed& observed, const Straggler& straggler) {
 Judgement judge(const Observed& observed, const api::Status& status, const Straggler& straggler) {
   using enum StragglerAction;
   if (const StragglerReplacement* const now = under_way(status)) {
-    if (!is_of(*now, straggler)) return {kWait, str_cat("pod ", now->pod, " is replaced first")};
+    const bool its = straggler.kind == api::StragglerKind::kSlow && is_of(*now, straggler);
+    if (!its)
+      return {straggler.kind == api::StragglerKind::kSlow ? kWait : kReport,
+              str_cat("pod ", now->pod, " is replaced first")};
     const std::string& phase = observed.report->successor_phase;
     return {kReplace, str_cat("pod ", now->successor, " takes over", phase.empty() ? "" : ": ", phase)};
   }
@@ -171,14 +175,19 @@ struct End {
   ReplacementOutcome outcome;
   std::string message;
 };
-std::optional<End> end_of(const Observed& whole, const StragglerReplacement& each, const Incarnation& to) {
+std::optional<End> end_of(const Observed& whole, const StragglerReplacement& each) {
   const auto pod =
       std::ranges::find(whole.pods, each.successor,
                         [](const cluster::Pod& one) -> const std::string& { return one.spec.name; });
   const std::string stays = str_cat(", and pod ", each.pod, " keeps its place");
   if (pod != whole.pods.end() && pod->ended())
     return End{ReplacementOutcome::kNoSuccessor,
-               str_cat("pod ", each.successor, " ended before it took over", stays)};
+               str_cat("pod ", each.successor, " ended before it took over (",
+                       exit_text(pod->exit_code, pod->signal), ")", stays)};
+  if (whole.create_failure && whole.create_failure->pod == each.successor)
+    return End{
+        ReplacementOutcome::kNoSuccessor,
+        str_cat("pod ", each.successor, " could not be created: ", whole.create_failure->error, stays)};
   if (whole.now - each.at >= kHandoverTimeout) {
     const std::string why =
         pod == whole.pods.end() || pod->message.empty() ? "" : str_cat(" (", pod->message, ")");
@@ -186,13 +195,10 @@ std::optional<End> end_of(const Observed& whole, const StragglerReplacement& eac
                str_cat("pod ", each.successor, " has not taken over within ",
                        format_duration(kHandoverTimeout), why, stays)};
   }
-  const auto& report = *whole.report;
-  const bool known = report.state == JobState::kRunning && report.stragglers;
-  const bool still = known && std::ranges::any_of(*report.stragglers, [&](const Straggler& straggler) {
-                       return straggler.kind == api::StragglerKind::kSlow && straggler.role == to.role &&
-                              straggler.index == to.index;
-                     });
-  if (known && !still)
+  const bool all_slow = std::ranges::any_of(
+      whole.report->stragglers.value_or(std::vector<Straggler>()),
+      [](const Straggler& one) { return one.kind == api::StragglerKind::kAllSlow && one.members > 0; });
+  if (std::ranges::count(whole.report->cleared, each.pod) > 0 && !all_slow)
     return End{ReplacementOutcome::kRecovered,
                str_cat("pod ", each.pod, " holds the others back no more", stays)};
   return std::nullopt;
@@ -283,14 +289,17 @@ bool settle_handover(const Observed& whole, Plan& plan) {
   const std::optional<Incarnation> to = handover_of(whole.job);
   if (!to)
     return end(ReplacementOutcome::kOverBefore, false, kStragglerKept,
-               str_cat("pod ", now->pod, " is no member any more, or the job trains no more"));
+               whole.job.status.phase == api::Phase::kRunning
+                   ? str_cat("pod ", now->pod, " is no member any more")
+                   : str_cat("the job is ", api::name(whole.job.status.phase)));
   if (!whole.report || whole.report->attempt != whole.job.status.restarts.attempt) return false;
   const api::StragglerPolicyAction action = whole.job.spec.stragglers.action;
   if (action != api::StragglerPolicyAction::kReplace)
     return end(ReplacementOutcome::kOverBefore, false, kStragglerKept,
                str_cat("spec.stragglers.action is ", api::name(action), " now, and pod ", now->pod,
                        " keeps its place"));
-  if (auto over = end_of(whole, *now, *to))
+  if (!view_runs(whole)) return false;  // a successor may have the rank already, and come yet
+  if (auto over = end_of(whole, *now))
     return end(over->outcome, over->outcome == ReplacementOutcome::kNoSuccessor, kStragglerKept,
                std::move(over->message));
   requeue(std::max<Duration>(now->at + kHandoverTimeout - whole.now, Duration::zero()), plan);

@@ -72,6 +72,10 @@ std::vector<coordinator::PodFact> places_of(const api::TrainingJob& job) {
   return places;
 }
 
+bool ignores_stragglers(const api::TrainingJob& job) {
+  return job.spec.stragglers.action == api::StragglerPolicyAction::kIgnore;
+}
+
 // What the template gives its pod between SIGTERM and SIGKILL; zero: nothing of its own.
 Duration grace_of_rank_zero(const api::TrainingJob& job) {
   const auto& chief = api::replica_spec(job, Role::kChief);
@@ -127,7 +131,6 @@ absl::StatusOr<coordinator::CoreConfig> core_config(const std::string& key, cons
   }
   core.handover = plan::handover_of(job.job);
   core.given_up = plan::given_up(job.job);
-  core.finds_stragglers = job.job.spec.stragglers.action != api::StragglerPolicyAction::kIgnore;
   core.elastic = plan::is_elastic(job.job);
   core.min_trainers = plan::min_trainers(job.job);
   core.on_member_lost = coordinator::loss_policy(core.training, coordinator::ring_rules(job.job));
@@ -159,6 +162,7 @@ class Coordinators::Entry final : public coordinator::RunObserver {
         places_(places_of(job.job)),
         roles_(expected_roles(job.job)),
         handover_(plan::handover_of(job.job)),
+        ignores_stragglers_(ignores_stragglers(job.job)),
         observer_(observer),
         log_(log),
         notify_(notify) {}
@@ -212,6 +216,7 @@ class Coordinators::Entry final : public coordinator::RunObserver {
     *places_.lock() = places_of(job);
     coordinator::Resize resize = resize_of(job);
     if (std::exchange(*roles_.lock(), resize.roles) != resize.roles) coordinator_->feed(std::move(resize));
+    ignores_stragglers_.store(ignores_stragglers(job));
     const std::optional<plan::Incarnation> to = plan::handover_of(job);
     if (std::exchange(*handover_.lock(), to) != to) coordinator_->feed(coordinator::Handover{to});
   }
@@ -252,7 +257,7 @@ class Coordinators::Entry final : public coordinator::RunObserver {
   }
   void on_straggler(const coordinator::StragglerChange& change) override {
     look();
-    if (observer_ != nullptr) observer_->on_straggler(change);
+    if (observer_ != nullptr && !ignores_stragglers_.load()) observer_->on_straggler(change);
   }
   void on_steps(std::span<const coordinator::StepRecord> steps) override {
     if (observer_ != nullptr) observer_->on_steps(steps);
@@ -299,6 +304,7 @@ class Coordinators::Entry final : public coordinator::RunObserver {
   Guarded<std::vector<coordinator::PodFact>> places_;
   Guarded<std::vector<coordinator::ExpectedRole>> roles_;
   Guarded<std::optional<plan::Incarnation>> handover_;
+  std::atomic<bool> ignores_stragglers_;
   coordinator::RunObserver* const observer_;
   const Logger& log_;
   const Notify& notify_;

@@ -61,6 +61,7 @@ plan::JobReport to_plan(const coordinator::Report& report) {
   out.refused = report.refused;
   out.view_change = report.view_change;
   out.stragglers = report.stragglers;
+  out.cleared = report.cleared;
   out.handed_over = report.handed_over;
   if (report.successor && report.successor->attached) out.successor_phase = word_of(*report.successor);
   apply_progress(report, out.progress);

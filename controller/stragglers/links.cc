@@ -10,11 +10,12 @@ namespace {
 constexpr double kLeastRate = 1;         // bytes a second: below none is known
 constexpr double kLeastLinkWidth = 0.2;  // of the noise, in logs: rates of links are not steady
 
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::ranges::nth_element(values, middle);
-  if (values.size() % 2 != 0) return *middle;
-  return (*middle + *std::max_element(values.begin(), middle)) / 2;
+// The median of all but one of the values. REQUIRES: that one is among them, and is not the only one.
+double median_of_others(const std::vector<double>& sorted, double one) {
+  const auto at = static_cast<std::size_t>(std::ranges::lower_bound(sorted, one) - sorted.begin());
+  const auto other = [&](std::size_t i) { return sorted[i < at ? i : i + 1]; };
+  const std::size_t others = sorted.size() - 1, middle = others / 2;
+  return others % 2 != 0 ? other(middle) : (other(middle - 1) + other(middle)) / 2;
 }
 
 double in_seconds(Duration duration) {
@@ -73,11 +74,11 @@ void Links::judge() {
     }
   }
   if (links.size() < 2) return;
-  for (std::size_t i = 0; i < links.size(); ++i) {
-    Link& link = *links[i];
-    std::vector<double> others = costs;
-    others.erase(others.begin() + static_cast<std::ptrdiff_t>(i));
-    const double typical = median(std::move(others)), value = std::log(link.round.cost() / typical);
+  std::ranges::sort(costs);
+  for (Link* const each : links) {
+    Link& link = *each;
+    const double typical = median_of_others(costs, link.round.cost());
+    const double value = std::log(link.round.cost() / typical);
     link.noise.add(value);
     link.rounds[link.count % kRounds] = link.round;
     link.typical[link.count % kRounds] = typical;

@@ -303,6 +303,11 @@ TEST(PlanPropertiesTest, SlowMembersAreReplacedOneAtATimeWithinTheBudgetAndLeave
       world.now += Duration(1s) * rng.below(rng.below(10) == 0 ? 700 : 30);
       if (rng.below(3) == 0) world.report->stragglers = random_stragglers(rng, world);
       if (rng.below(12) == 0) world.report->stragglers.reset();
+      world.report->cleared.clear();
+      if (rng.below(6) == 0) {
+        for (const api::StragglerReplacement& each : world.job.status.straggler_replacements)
+          world.report->cleared.push_back(each.pod);
+      }
       if (rng.below(5) == 0) world.report->handed_over = handover_of(world.job);
       if (rng.below(25) == 0) kill_one(rng, world);
       if (rng.below(3) == 0) world.report->lost.clear();

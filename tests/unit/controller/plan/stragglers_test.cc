@@ -169,6 +169,17 @@ TEST_F(PlanStragglersTest, AMemberThatRecoversStays) {
   decide();
   world.report->stragglers.emplace();
   look();
+  EXPECT_EQ(told()[0].outcome, ReplacementOutcome::kUnderWay)
+      << "another coordinator, which knows too little yet";
+  world.report->cleared = {"fashion-worker-1-0"};
+  api::Straggler all;
+  all.kind = api::StragglerKind::kAllSlow;
+  all.members = 2;
+  world.report->stragglers = {all};
+  look();
+  EXPECT_EQ(told()[0].outcome, ReplacementOutcome::kUnderWay) << "it is one of several now";
+  world.report->stragglers.emplace();
+  look();
   EXPECT_EQ(told()[0].outcome, ReplacementOutcome::kRecovered);
   look();
   EXPECT_FALSE(runs("fashion-worker-1-1"));
@@ -237,6 +248,33 @@ TEST_F(PlanStragglersTest, AHandoverIsCalledOffWhereTheActionIsAnotherOneNow) {
   EXPECT_EQ(told()[0].outcome, ReplacementOutcome::kOverBefore);
   EXPECT_FALSE(runs("fashion-worker-1-1"));
   EXPECT_TRUE(runs("fashion-worker-1-0"));
+}
+
+TEST_F(PlanStragglersTest, ASuccessorThatIsRefusedIsNoTroubleOfTheJobs) {
+  decide();
+  std::erase_if(world.pods, [](const cluster::Pod& pod) { return pod.spec.attempt == 1; });
+  world.create_failure = CreateFailure{1, "fashion-worker-1-1", "exceeded quota"};
+  look();
+  EXPECT_EQ(told()[0].outcome, ReplacementOutcome::kNoSuccessor);
+  EXPECT_THAT(told()[0].message, ::testing::HasSubstr("exceeded quota"));
+  const Plan made = look();
+  EXPECT_NE(made.status.reason, "PodNotCreated");
+  EXPECT_EQ(made.status.phase, api::Phase::kRunning);
+}
+
+TEST_F(PlanStragglersTest, AMissingMemberComesBeforeASuccessor) {
+  look(seconds(76));
+  kill(world, pod_of(world, Role::kWorker, 2), SIGKILL);
+  world.report->lost = {{.fault = {.kind = api::FaultKind::kDead,
+                                   .role = Role::kWorker,
+                                   .index = 2,
+                                   .pod = "fashion-worker-2-0",
+                                   .signal = SIGKILL},
+                         .age = seconds(1)}};
+  look();
+  const auto created = actions_of<CreatePod>(look());
+  ASSERT_EQ(created.size(), 1U);
+  EXPECT_EQ(created[0].spec.name, "fashion-worker-2-1");
 }
 
 TEST_F(PlanStragglersTest, ASuspendedJobHasNoSuccessors) {
