@@ -226,7 +226,7 @@ void replace(const Observed& observed, Failure failure, Duration age, Plan& plan
   place.silent_pod = silent ? pod->spec.name : "";
   place.silent_since.reset();
   if (is_provisional(failure.fault, pod)) place.silent_since = observed.now;
-  const std::string next = pod_name(observed.job, role, index, wanted_attempt(observed.job, role, index) + 1);
+  const std::string next = pod_name(observed.job, role, index, newest_number(observed.job, role, index) + 1);
   const std::string who = places.size() > 1 ? str_cat("all of role ", role_name(role), " start again")
                                             : str_cat(next, " takes its place");
   const std::string message = str_cat(failure.message, "; the others go on, and ", who, in_time(wait));

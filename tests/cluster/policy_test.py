@@ -278,9 +278,11 @@ class PolicyTest(JobCase):
             made["spec"]["replicaSpecs"][role]["template"] = trainer(resources={"limits": {"cpu": limit}})
         self.apply(made)
         self.wait_for("uneven", "Straggling")
-        found = self.wait_until("the one with its cause", lambda: [each for each in self.status("uneven").get("stragglers", []) if each["kind"] == "Slow"])
+        # The kernel's word is a second old, and comes late from a member that hardly runs: the cause may be another one at first.
+        found = self.wait_until("the one with its cause", lambda: [each for each in self.status("uneven").get("stragglers", [])
+                                                                   if (each["kind"], each["cause"]) == ("Slow", "CpuQuota")])
         chief = self.pods("uneven")["uneven-chief-0-0"]
-        self.assertEqual([(each["pod"], each["cause"]) for each in found], [("uneven-chief-0-0", "CpuQuota")])
+        self.assertEqual([each["pod"] for each in found], ["uneven-chief-0-0"])
         self.assertGreater(found[0]["factor"], 1.5)
         self.assertIn("uneven-chief-0-0", self.kubectl("get", "tj/uneven", "-o", "wide"))
         events = self.get("events", "--field-selector", "reason=StragglerDetected")["items"]
