@@ -4,8 +4,8 @@
 // report, to the verdict on one member, once it is time (core.h, "Diagnosis"). It only names the member; the
 // core carries the verdict out. Pure.
 //
-// What is seen of a member lies with its slot (Slot::evidence). Here lies what needs more than one member to
-// be seen: reports of peers, and ranks whose weights differ.
+// Evidence of a single member lies with its slot (Slot::evidence); reports of peers, and ranks whose weights
+// differ, lie here, since they need more than one member to be seen.
 //
 //   none -> open      there is evidence or a report; `since` is when it was noticed, or began
 //   open -> verdict   ripe(): as soon as better evidence can't be under way, or has had its time

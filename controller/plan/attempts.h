@@ -26,9 +26,9 @@ std::optional<std::int64_t> attempt_from_the_future(const Observed& observed);
 // The place has the next number, behind all that were given to successors.
 void take_next(api::Replacement& place);
 
-// What the present attempt looks like: without earlier pods and successors (stragglers.h), and without an
-// earlier coordinator's report (in its place one that says that nobody has joined). Nothing: `observed` is
-// that already.
+// The present attempt alone: without earlier pods and successors (stragglers.h), and without an earlier
+// coordinator's report (in its place one that says that nobody has joined). Nothing: `observed` is that
+// already.
 std::optional<Observed> present(const Observed& observed);
 
 // A pod that this place waits for may still run: one of an earlier attempt, or that had the place before.
