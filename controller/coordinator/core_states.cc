@@ -374,16 +374,19 @@ void CoordinatorCore::Impl::end(JobState state, std::string reason, bool finishe
   }
 }
 
-// In a ring all hold the same: where rank 0 is lost, or is attached and can't (it is frozen, or hangs), the
-// next one saves. Rank 0 does by itself, also where its peers can't reach it.
+// In a ring all hold the same: where rank 0 is lost, or is attached and can't (it is frozen, or hangs, or seems
+// to), the next one saves. Rank 0 does by itself, also where its peers can't reach it.
 void CoordinatorCore::Impl::choose_saver() {
   const Slot* saver = nullptr;
+  const auto comes_before = [&](const Slot& slot) {
+    if (saver == nullptr) return true;
+    const bool stuck = watch_.may_be_stuck(slot, now_), saver_stuck = watch_.may_be_stuck(*saver, now_);
+    return stuck != saver_stuck ? saver_stuck : slot.rank < saver->rank;
+  };
   for (const Slot& slot : members()) {
     const bool at_fault = verdict_ && verdict_->role == slot.role && verdict_->index == slot.index &&
                           verdict_->kind != api::FaultKind::kUnreachable;
-    if (ring_ && !at_fault && slot.attached() && slot.rank >= 0 &&
-        (saver == nullptr || slot.rank < saver->rank))
-      saver = &slot;
+    if (ring_ && !at_fault && slot.attached() && slot.rank >= 0 && comes_before(slot)) saver = &slot;
   }
   saver_ = saver == nullptr || saver->rank == 0 ? StreamId() : saver->stream;
 }

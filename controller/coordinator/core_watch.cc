@@ -10,6 +10,10 @@ namespace paceline::coordinator {
 
 using Seen = api::ObservationKind;
 
+namespace {
+constexpr Duration kMayBeStuck = std::chrono::seconds(1);  // a few heartbeats
+}
+
 Duration Watch::patience_with(const Slot& slot, TimePoint now, bool forming) const {
   if (forming || !slot.gaps.is_known()) return config_.most_silence;
   std::vector<Duration> largest;
@@ -57,16 +61,20 @@ TimePoint Watch::drained_by(const Slot& slot) const {
 }
 
 // Servers tell by themselves who is late. A member that was not heard of late may be in another part by now.
-std::vector<Sighting> Watch::hung(TimePoint now) {
-  std::vector<AtWork> at_work;
+std::vector<AtWork> Watch::at_work(TimePoint now) const {
+  std::vector<AtWork> members;
   for (const Slot& slot : places_.members()) {
     if (!slot.trains() || !slot.attached() || slot.rank < 0) continue;
     const bool heard = now - slot.last_heard <= config_.heartbeat_timeout;
-    at_work.push_back({places_.number(slot), slot.step, heard ? slot.part : Part::kNone, slot.in_part,
+    members.push_back({places_.number(slot), slot.step, heard ? slot.part : Part::kNone, slot.in_part,
                        slot.behind, slot.pace});
   }
+  return members;
+}
+
+std::vector<Sighting> Watch::hung(TimePoint now) {
   const Duration timeout = std::chrono::milliseconds(config_.training.exchange().timeout_ms());
-  const Hung found = find_hung(at_work, least_hang(timeout));
+  const Hung found = find_hung(at_work(now), least_hang(timeout));
   std::vector<Sighting> sightings;
   for (const int each : found.hung) {
     const Slot& slot = places_.slots()[static_cast<std::size_t>(each)];
@@ -74,6 +82,12 @@ std::vector<Sighting> Watch::hung(TimePoint now) {
   }
   find_save_that_hangs(sightings);
   return sightings;
+}
+
+bool Watch::may_be_stuck(const Slot& slot, TimePoint now) const {
+  if (now - slot.last_heard > kMayBeStuck) return true;
+  const Hung found = find_hung(at_work(now), kMayBeStuck);
+  return std::ranges::find(found.hung, places_.number(slot)) != found.hung.end();
 }
 
 // The storage may let nobody save: the next rank 0 is not named for it (core_hang.h, Saves).

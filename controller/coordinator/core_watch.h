@@ -42,10 +42,14 @@ class Watch {
   // In a running view of a ring: those that take no step any more (core_hang.h). A heartbeat asks, since
   // without one nothing new is known.
   std::vector<Sighting> hung(TimePoint now);
+  // In a ring that is asked to stop: whether this member may be frozen or hang already, though it is too soon
+  // to say so. Another one saves then what all hold.
+  bool may_be_stuck(const Slot& slot, TimePoint now) const;
   // The members without whom there will be no view, where one is formed since `form_since`.
   std::vector<Sighting> missing(TimePoint now, TimePoint form_since) const;
 
  private:
+  std::vector<AtWork> at_work(TimePoint now) const;
   void find_save_that_hangs(std::vector<Sighting>& sightings);
   std::string names_of(std::span<const int> numbers) const;
   std::string hang_text(const Slot& slot, std::span<const int> waiting) const;
