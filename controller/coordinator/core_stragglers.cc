@@ -46,16 +46,27 @@ bool contains(const std::vector<api::Straggler>& all, const api::Straggler& one)
   return std::ranges::any_of(all, [&](const api::Straggler& each) { return is_same(each, one); });
 }
 
-// Both ends of a slow link take longer to move their bytes, and a step takes longer for all.
-bool is_explained(const api::Straggler& straggler, const std::vector<api::Straggler>& links) {
-  if (straggler.kind == api::StragglerKind::kAllSlow) return straggler.members == 0;
-  if (straggler.kind != api::StragglerKind::kSlow ||
-      straggler.part != stragglers::part_name(stragglers::Part::kTransfer))
-    return false;
-  const std::string name = member_name(straggler.role, static_cast<int>(straggler.index));
-  return std::ranges::any_of(links, [&](const api::Straggler& link) {
-    return link.peer == name || (link.role == straggler.role && link.index == straggler.index);
+bool is_end_of(const api::Straggler& link, const api::Straggler& member) {
+  return (link.role == member.role && link.index == member.index) ||
+         link.peer == member_name(member.role, static_cast<int>(member.index));
+}
+
+// Both ends of a slow link take longer to move their bytes, and a step takes longer for all. But where a
+// member itself is known to be held up, as by its CPU limit, its links are slow for that reason.
+void explain_by_each_other(std::vector<api::Straggler>& links, std::vector<api::Straggler>& others) {
+  std::erase_if(links, [&](const api::Straggler& link) {
+    return std::ranges::any_of(others, [&](const api::Straggler& each) {
+      return each.kind == api::StragglerKind::kSlow && each.cause != api::StragglerCause::kUnknown &&
+             is_end_of(link, each);
+    });
   });
+  const auto is_explained = [&](const api::Straggler& each) {
+    if (each.kind == api::StragglerKind::kAllSlow) return each.members == 0;
+    return each.kind == api::StragglerKind::kSlow &&
+           each.part == stragglers::part_name(stragglers::Part::kTransfer) &&
+           std::ranges::any_of(links, [&](const api::Straggler& link) { return is_end_of(link, each); });
+  };
+  if (!links.empty()) std::erase_if(others, is_explained);
 }
 
 }  // namespace
@@ -148,13 +159,11 @@ std::vector<api::Straggler> Stragglers::describe(std::span<const Slot> slots) co
   std::vector<stragglers::LinkFinding> links = links_.findings();
   std::ranges::sort(links, std::greater(), &stragglers::LinkFinding::share);
   links.resize(std::min(links.size(), kMostTold));
-  std::vector<api::Straggler> found;
+  std::vector<api::Straggler> found, others;
   for (const stragglers::LinkFinding& link : links) found.push_back(describe(link, slots));
-  const std::vector<api::Straggler> slow_links = found;
-  for (const stragglers::Finding& finding : findings) {
-    api::Straggler straggler = describe(finding, slots);
-    if (slow_links.empty() || !is_explained(straggler, slow_links)) found.push_back(std::move(straggler));
-  }
+  for (const stragglers::Finding& finding : findings) others.push_back(describe(finding, slots));
+  explain_by_each_other(found, others);
+  found.insert(found.end(), others.begin(), others.end());
   return found;
 }
 

@@ -44,6 +44,34 @@ class StragglersTest : public ::testing::Test {
     return {};
   }
 
+  // Each member tells of its link to the next rank; that of rank 1, the member with index 2, is slow, and rank
+  // 2, the member with index 1, takes long to get its bytes.
+  std::vector<StragglerChange> steps_with_slow_link() {
+    for (Slot& slot : slots_) slot.telemetry.step_ms = 600;
+    std::uint64_t bytes = 0;
+    std::vector<StragglerChange> all;
+    for (int round = 0; round < 200; ++round) {
+      bytes += 50'000'000;
+      ++step_;
+      for (int i = 0; i < 4; ++i) {
+        const Slot& slot = slots_[static_cast<std::size_t>(i)];
+        v1::Links links;
+        links.set_at_ns((round + 1) * Duration(milliseconds(600)).count());
+        v1::LinkStats& link = *links.add_links();
+        link.set_rank(static_cast<std::uint32_t>((slot.rank + 1) % 4));
+        link.set_bytes(bytes);
+        link.set_rate(slot.rank == 1 ? 1e8 : 1e10);
+        stragglers_.add_links(slot, i, links);
+        const milliseconds transfer(slot.rank == 2 ? 500 : 20);
+        const StepTimes times{
+            .compute = milliseconds(80), .wait = milliseconds(520) - transfer, .transfer = transfer};
+        stragglers_.add(slot, i, {Role::kWorker, i, slot.rank, {step_}, {times}});
+      }
+      for (StragglerChange& each : stragglers_.conclude(slots_)) all.push_back(std::move(each));
+    }
+    return all;
+  }
+
   int slow_ = 2;
   std::vector<Slot> slots_;
   Stragglers stragglers_{true};
@@ -105,30 +133,9 @@ TEST_F(StragglersTest, MemberThatLeftTheViewIsAStragglerNoMore) {
   EXPECT_FALSE(changes[0].found);
 }
 
-// Each member tells of its link to the next rank; that of rank 1, the member with index 2, is slow.
 TEST_F(StragglersTest, SlowLinkIsNamedAndExplainsWhoMovesBytesSlowly) {
-  slow_ = -1;
-  for (Slot& slot : slots_) slot.telemetry.step_ms = 600;
-  std::uint64_t bytes = 0;
-  std::vector<StragglerChange> all;
-  for (int round = 0; round < 200; ++round) {
-    bytes += 50'000'000;
-    for (int i = 0; i < 4; ++i) {
-      const Slot& slot = slots_[static_cast<std::size_t>(i)];
-      v1::Links links;
-      links.set_at_ns((round + 1) * Duration(milliseconds(600)).count());
-      v1::LinkStats& link = *links.add_links();
-      link.set_rank(static_cast<std::uint32_t>((slot.rank + 1) % 4));
-      link.set_bytes(bytes);
-      link.set_rate(slot.rank == 1 ? 1e8 : 1e10);
-      stragglers_.add_links(slot, i, links);
-      const milliseconds transfer(slot.rank == 2 ? 500 : 20);
-      const StepTimes times{
-          .compute = milliseconds(80), .wait = milliseconds(520) - transfer, .transfer = transfer};
-      stragglers_.add(slot, i, {Role::kWorker, i, slot.rank, {++step_}, {times}});
-    }
-    for (StragglerChange& each : stragglers_.conclude(slots_)) all.push_back(std::move(each));
-  }
+  slots_[2].telemetry.kernel->throttled = 0;
+  const std::vector<StragglerChange> all = steps_with_slow_link();
   const auto now = stragglers_.now(slots_);
   ASSERT_TRUE(now);
   ASSERT_EQ(now->size(), 1U) << "the receiver's transfer is the link's";
@@ -142,6 +149,18 @@ TEST_F(StragglersTest, SlowLinkIsNamedAndExplainsWhoMovesBytesSlowly) {
   EXPECT_EQ(link.part, "transfer");
   ASSERT_FALSE(all.empty());
   EXPECT_TRUE(all.back().found);
+}
+
+TEST_F(StragglersTest, CauseThatAMemberTellsOfItselfExplainsItsLinks) {
+  slots_[2].telemetry.kernel->throttled = 0;
+  slots_[1].telemetry.kernel->throttled = 0.5;
+  steps_with_slow_link();
+  const auto now = stragglers_.now(slots_);
+  ASSERT_TRUE(now);
+  ASSERT_EQ(now->size(), 1U);
+  EXPECT_EQ(now->front().kind, api::StragglerKind::kSlow);
+  EXPECT_EQ(now->front().index, 1);
+  EXPECT_EQ(now->front().cause, api::StragglerCause::kCpuQuota);
 }
 
 TEST_F(StragglersTest, NothingIsFoundWhereAStepWaitsForNobody) {
