@@ -14,6 +14,7 @@
 #include "cli/view/gpus_view.h"
 #include "cli/view/gradients_text.h"
 #include "controller/diagnosis/fault_text.h"
+#include "controller/diagnosis/straggler_text.h"
 #include "controller/diagnosis/view_text.h"
 #include "controller/plan/plan.h"
 #include "controller/plan/restart_budget.h"
@@ -231,11 +232,8 @@ std::vector<std::string> straggler_lines(const JobView& job, WallTime now) {
   }
   if (!job.status.straggler_replacements.empty()) lines.push_back("Replaced stragglers:");
   for (const api::StragglerReplacement& each : job.status.straggler_replacements) {
-    const std::string what = each.message.empty()
-                                 ? str_cat("pod ", each.successor, " is to take over from pod ", each.pod)
-                                 : each.message;
-    lines.push_back(
-        str_cat("  ", age_text(each.at, now), " ago: ", api::name(each.outcome), ": ", sanitize(what)));
+    lines.push_back(str_cat("  ", age_text(each.at, now), " ago: ", api::name(each.outcome), ": ",
+                            sanitize(diagnosis::text_of(each))));
   }
   return lines;
 }

@@ -49,6 +49,11 @@ class JsonOutput final : public RunOutput {
     event.erase("action");  // the planner decides it later: status.stragglers
     line(event);
   }
+  void replacement(const api::StragglerReplacement& each) override {
+    Json event = {{"type", "stragglerReplacement"}};
+    event.update(kube::fields_to_json(each));
+    line(event);
+  }
   void evaluation(const RunState& s, const coordinator::EvaluationRecord& e) override {
     Json event = {{"type", "evaluation"},
                   {"step", e.step},

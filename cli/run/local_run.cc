@@ -177,6 +177,10 @@ class LocalRunImpl final : public LocalRun, public coordinator::RunObserver, pub
     const bool rests = status.phase == kSuspended && (before.phase == kSuspended || !has_members(status));
     if ((again || changed || waits || rests) && before.message != status.message)
       note(str_cat(status.message, rests ? options_.resume_text : ""));
+    for (const api::StragglerReplacement& each : status.straggler_replacements) {
+      if (std::ranges::find(before.straggler_replacements, each) == before.straggler_replacements.end())
+        tell(each);
+    }
     return absl::OkStatus();
   }
   absl::Status remove(const std::string& key, const std::string&) override { return get(key).status(); }
@@ -221,10 +225,11 @@ class LocalRunImpl final : public LocalRun, public coordinator::RunObserver, pub
   void on_event(const cluster::Event& event) {
     if (event.reason == plan::kEvaluatorReplaced || event.reason == plan::kEvaluatorLost) note(event.message);
   }
-  void note(const std::string& message) {
+  void note(const std::string& message) { tell(RunNote{message}); }
+  void tell(RunEvent event) {
     {
       auto events = events_.lock();
-      if (events->size() < kMaxWaitingEvents) events->push_back(RunNote{message});
+      if (events->size() < kMaxWaitingEvents) events->push_back(std::move(event));
     }
     wake();
   }

@@ -39,9 +39,10 @@ struct RunNote {
   std::string message;
 };
 
-using RunEvent = std::variant<coordinator::ViewRecord, api::ViewChange, coordinator::StragglerChange, RunNote,
-                              coordinator::EvaluationRecord, coordinator::CheckpointRecord,
-                              std::vector<coordinator::StepRecord>, coordinator::MemberSteps>;
+using RunEvent = std::variant<coordinator::ViewRecord, api::ViewChange, coordinator::StragglerChange,
+                              api::StragglerReplacement, RunNote, coordinator::EvaluationRecord,
+                              coordinator::CheckpointRecord, std::vector<coordinator::StepRecord>,
+                              coordinator::MemberSteps>;
 
 class LocalRun {
  public:

@@ -63,6 +63,7 @@ class PlainOutput : public RunOutput {
   void view(const coordinator::ViewRecord& record) override { line(view_text(record)); }
   void view_change(const api::ViewChange& change) override { line(diagnosis::text_of(change)); }
   void straggler(const coordinator::StragglerChange& change) override { line(straggler_text(change)); }
+  void replacement(const api::StragglerReplacement& each) override { line(diagnosis::text_of(each)); }
   void evaluation(const RunState& state, const coordinator::EvaluationRecord& record) override {
     line(evaluation_text(record, state));
   }
@@ -99,6 +100,7 @@ class LiveOutput : public RunOutput {
   void view(const coordinator::ViewRecord& record) override { above(view_text(record)); }
   void view_change(const api::ViewChange& change) override { above(diagnosis::text_of(change)); }
   void straggler(const coordinator::StragglerChange& change) override { above(straggler_text(change)); }
+  void replacement(const api::StragglerReplacement& each) override { above(diagnosis::text_of(each)); }
   // The view itself has the newest.
   void evaluation(const RunState& state, const coordinator::EvaluationRecord& record) override {
     if (!is_shown(++evaluations_) && !record.target_reached) return;

@@ -68,4 +68,9 @@ std::string end_of(const api::Straggler& straggler) {
   return str_cat(subject_of(straggler), one ? " holds" : " hold", " the others back no more");
 }
 
+std::string text_of(const api::StragglerReplacement& replacement) {
+  if (!replacement.message.empty()) return replacement.message;
+  return str_cat("pod ", replacement.successor, " is to take over from pod ", replacement.pod);
+}
+
 }  // namespace paceline::diagnosis

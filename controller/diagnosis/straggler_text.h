@@ -19,5 +19,7 @@ std::string message_of(const api::Straggler& straggler);
 std::string link_evidence(double bytes_per_second, double again);
 // "worker-3 holds the others back no more".
 std::string end_of(const api::Straggler& straggler);
+// "pod job-worker-3-1 is to take over from pod job-worker-3-0", or what came of it.
+std::string text_of(const api::StragglerReplacement& replacement);
 
 }  // namespace paceline::diagnosis

@@ -60,7 +60,9 @@ class StragglersTest(CliCase):
     def test_a_slow_member_is_replaced_while_the_others_train(self):
         slow = self.folder / "slow"
         action = "  stragglers: {action: Replace, lostSeconds: 0.5}\n"
-        process = self.start("run", self.write(job(slow, action, "OnFailure")))
+        output = self.folder / "output"
+        with output.open("w") as stdout:
+            process = self.start("run", self.write(job(slow, action, "OnFailure")), "--output", "json", stdout=stdout)
         until(lambda: (lambda s: s and s["step"] > 200)(self.status("straggles")), 40 * SLOW, "it trains")
         before = {m["index"]: m["pid"] for m in self.status("straggles")["members"]}
         slow.touch()
@@ -82,6 +84,9 @@ class StragglersTest(CliCase):
         self.assertEqual((change["came"], change["left"], change["stepsLost"]), (["worker-1"], ["worker-1"], 0))
         self.assertEqual(self.status("straggles")["status"]["restarts"].get("total", 0), 0)
         self.stop(process)
+        told = [event for event in map(json.loads, output.read_text().splitlines()) if event["type"] == "stragglerReplacement"]
+        self.assertEqual([(each["outcome"], each["successor"]) for each in told],
+                         [("UnderWay", "straggles-worker-1-1"), ("Replaced", "straggles-worker-1-1")])
         self.nothing_left()
 
 

@@ -44,8 +44,8 @@ class StragglersTest : public ::testing::Test {
     return {};
   }
 
-  // Each member tells of its link to the next rank; that of rank 1, the member with index 2, is slow, and rank
-  // 2, the member with index 1, takes long to get its bytes.
+  // Each member tells of its link to the next rank; that of rank 1, the member with index 2, is slow, and
+  // rank 2, the member with index 1, takes long to get its bytes.
   std::vector<StragglerChange> steps_with_slow_link() {
     for (Slot& slot : slots_) slot.telemetry.step_ms = 600;
     std::uint64_t bytes = 0;

@@ -67,5 +67,12 @@ TEST(StragglerTextTest, FactorsHaveThreeDigitsAtMost) {
   EXPECT_EQ(factor_text(12.6), "13x");
 }
 
+TEST(StragglerTextTest, ReplacementSaysWhatCameOfItOnceThatIsKnown) {
+  api::StragglerReplacement replacement{.pod = "job-worker-3-0", .successor = "job-worker-3-1"};
+  EXPECT_EQ(text_of(replacement), "pod job-worker-3-1 is to take over from pod job-worker-3-0");
+  replacement.message = "pod job-worker-3-0 holds the others back no more";
+  EXPECT_EQ(text_of(replacement), replacement.message);
+}
+
 }  // namespace
 }  // namespace paceline::diagnosis
