@@ -42,7 +42,7 @@ v1::StepPart to_wire(StepPart part) {
     case StepPart::kUpdate:
       return v1::PART_UPDATE;
     case StepPart::kCheckpoint:
-    case StepPart::kOther:
+    case StepPart::kNone:
       break;
   }
   return v1::PART_NONE;

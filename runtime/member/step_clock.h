@@ -1,8 +1,8 @@
 #pragma once
 
 // Where a step's time goes: every nanosecond between begin() and end() belongs to the part that is current
-// then, or to none ("other"). One thread; about two reads of the clock for each scope. Scopes nest: the inner
-// one's time isn't the outer one's.
+// then, and what no scope holds to kCompute: the loop's own work. One thread; about two reads of the clock
+// for each scope. Scopes nest: the inner one's time isn't the outer one's.
 //
 //   steps.begin();
 //   { auto s = steps.part(StepPart::kInput); batch = next(); }
@@ -19,10 +19,10 @@
 
 namespace paceline::member {
 
-enum class StepPart : std::uint8_t { kInput, kCompute, kWait, kTransfer, kUpdate, kCheckpoint, kOther };
+enum class StepPart : std::uint8_t { kInput, kCompute, kWait, kTransfer, kUpdate, kCheckpoint, kNone };
 inline constexpr std::size_t kStepParts = 7;
 
-// Nanoseconds. `step` is the whole step: the parts and what belongs to none of them.
+// Nanoseconds. `step` is the whole step: the sum of the parts.
 struct StepTimes {
   std::int64_t input = 0, compute = 0, wait = 0, transfer = 0, update = 0, checkpoint = 0, step = 0;
   std::int64_t parts() const { return input + compute + wait + transfer + update + checkpoint; }
@@ -33,7 +33,7 @@ struct StepTimes {
 class CurrentPart {
  public:
   struct Seen {
-    StepPart part = StepPart::kOther;
+    StepPart part = StepPart::kNone;
     TimePoint since{};
     bool operator==(const Seen&) const = default;
   };
@@ -50,7 +50,7 @@ class CurrentPart {
  private:
   static constexpr int kBits = 3;  // for the part; the rest are nanoseconds for 36 years
   static_assert(kStepParts <= 1U << kBits);
-  std::atomic<std::uint64_t> word_{static_cast<std::uint64_t>(StepPart::kOther)};
+  std::atomic<std::uint64_t> word_{static_cast<std::uint64_t>(StepPart::kNone)};
 };
 
 class StepClock {
@@ -79,7 +79,7 @@ class StepClock {
   // A step starts now; what was counted since an unfinished begin() is forgotten.
   void begin() {
     spent_.fill(0);
-    set_current(StepPart::kOther, clock_->now());
+    set_current(StepPart::kCompute, clock_->now());
   }
 
   [[nodiscard]] Scope part(StepPart part) {
@@ -103,12 +103,13 @@ class StepClock {
     move(from, to, std::min(Duration(spent_[static_cast<std::size_t>(from)]) - own, most));
   }
 
+  // The step is over, or is abandoned.
   StepTimes end() {
-    enter(StepPart::kOther);
+    enter(StepPart::kNone);
     const auto of = [this](StepPart part) { return spent_[static_cast<std::size_t>(part)]; };
     StepTimes times{of(StepPart::kInput),    of(StepPart::kCompute), of(StepPart::kWait),
                     of(StepPart::kTransfer), of(StepPart::kUpdate),  of(StepPart::kCheckpoint)};
-    times.step = times.parts() + of(StepPart::kOther);
+    times.step = times.parts();
     return times;
   }
 
@@ -133,7 +134,7 @@ class StepClock {
   const Clock* clock_;
   CurrentPart* current_part_;
   std::array<std::int64_t, kStepParts> spent_{};
-  StepPart current_ = StepPart::kOther;
+  StepPart current_ = StepPart::kNone;
   TimePoint since_{};
 };
 

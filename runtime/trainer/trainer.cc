@@ -125,7 +125,10 @@ Decision Trainer::step() {
     if (const auto saved = device_saver_->poll()) report_saved(*saved);
     saving_ns_ += device_saver_->take_stall().count();
   }
-  if (!result.ok()) return on_error(result.status());
+  if (!result.ok()) {
+    step_clock_.end();
+    return on_error(result.status());
+  }
   agreed_ = result->agreed;
   report_step(*result);
   if (!servers_) catch_ups_.step_applied(*replica_, agreed_.drain);
@@ -137,7 +140,10 @@ Decision Trainer::step() {
 void Trainer::report_step(const StepResult& result) {
   bytes_sent_ += result.bytes_sent;
   const Step step = result.step;
-  if (step % options_.hash_every == 0) report_hash(HashTelling::kIfRounder);
+  if (step % options_.hash_every == 0) {
+    const auto part = step_clock_.part(member::StepPart::kUpdate);
+    report_hash(HashTelling::kIfRounder);
+  }
   if (!stepped_) {
     stepped_ = true;
     parts_.logger.info(str_cat("first step applied ", format_duration(now() - started_), " after the start"));

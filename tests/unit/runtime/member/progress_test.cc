@@ -30,7 +30,7 @@ TEST(ProgressTest, AHeartbeatTellsThePartOfTheStepAndItsAge) {
   } cases[] = {{StepPart::kInput, v1::PART_INPUT},   {StepPart::kCompute, v1::PART_COMPUTE},
                {StepPart::kWait, v1::PART_EXCHANGE}, {StepPart::kTransfer, v1::PART_EXCHANGE},
                {StepPart::kUpdate, v1::PART_UPDATE}, {StepPart::kCheckpoint, v1::PART_NONE},
-               {StepPart::kOther, v1::PART_NONE}};
+               {StepPart::kNone, v1::PART_NONE}};
   FakeClock clock;
   Progress progress(&clock);
   StepClock steps(clock, &progress.current_part());

@@ -30,22 +30,22 @@ TEST(StepClockTest, EveryNanosecondBelongsSomewhere) {
   }
   const StepTimes times = steps.end();
   EXPECT_EQ(times.input, 10);
-  EXPECT_EQ(times.compute, 120);
+  EXPECT_EQ(times.compute, 121) << "what no scope holds is the loop's own work";
   EXPECT_EQ(times.wait, 705);
   EXPECT_EQ(times.transfer, 300);
   EXPECT_EQ(times.update, 0);
   EXPECT_EQ(times.step, 1136);
-  EXPECT_EQ(times.step - times.parts(), 1);
+  EXPECT_EQ(times.step, times.parts());
 }
 
 TEST(StepClockTest, OthersSeeTheCurrentPartAndItsBegin) {
   FakeClock clock;
   CurrentPart current;
-  EXPECT_EQ(current.seen().part, StepPart::kOther);
+  EXPECT_EQ(current.seen().part, StepPart::kNone);
   StepClock steps(clock, &current);
   clock.advance(Duration(7));
   steps.begin();
-  EXPECT_EQ(current.seen(), (CurrentPart::Seen{StepPart::kOther, clock.now()}));
+  EXPECT_EQ(current.seen(), (CurrentPart::Seen{StepPart::kCompute, clock.now()}));
   {
     const auto wait = steps.part(StepPart::kWait);
     const CurrentPart::Seen seen{StepPart::kWait, clock.now()};
@@ -54,7 +54,9 @@ TEST(StepClockTest, OthersSeeTheCurrentPartAndItsBegin) {
     steps.move(StepPart::kWait, StepPart::kTransfer, Duration(300));
     EXPECT_EQ(current.seen(), seen) << "a part goes on when time of it is counted elsewhere";
   }
-  EXPECT_EQ(current.seen(), (CurrentPart::Seen{StepPart::kOther, clock.now()}));
+  EXPECT_EQ(current.seen(), (CurrentPart::Seen{StepPart::kCompute, clock.now()}));
+  steps.end();
+  EXPECT_EQ(current.seen(), (CurrentPart::Seen{StepPart::kNone, clock.now()}));
 }
 
 TEST(StepClockTest, MoveTakesNoMoreThanThereIs) {
@@ -129,24 +131,6 @@ TEST(StepClockTest, RandomNestingAddsUp) {
     EXPECT_EQ(times.step, expected);
     EXPECT_EQ(times.parts(), expected);
   }
-}
-
-// On the machine's own clock the part that no scope holds is small: "< 2 % of a step".
-TEST(StepClockTest, TheRestIsSmall) {
-  SystemClock clock;
-  StepClock steps(clock);
-  int good = 0;
-  for (int step = 0; step < 50; ++step) {
-    steps.begin();
-    for (const StepPart part : {StepPart::kInput, StepPart::kCompute, StepPart::kWait, StepPart::kUpdate}) {
-      const auto scope = steps.part(part);
-      for (const TimePoint until = clock.now() + std::chrono::microseconds(50); clock.now() < until;) {
-      }
-    }
-    const StepTimes times = steps.end();
-    if (static_cast<double>(times.step - times.parts()) < 0.02 * static_cast<double>(times.step)) ++good;
-  }
-  EXPECT_GT(good, 25) << "the machine may interrupt between two scopes, but not in most steps";
 }
 
 }  // namespace
