@@ -53,6 +53,7 @@ struct Straggler {
   std::int64_t members = 0;           // that are slow
   StragglerCause cause = StragglerCause::kUnknown;
   std::string evidence;           // for the cause, in words; empty: there is none
+  std::string node_trouble;       // what its node's conditions and taints say; empty: nothing
   std::optional<WallTime> since;  // when it was found
   std::string message;            // all this in a sentence
   StragglerAction action = StragglerAction::kReport;
@@ -79,6 +80,7 @@ struct Straggler {
                      "Unknown, CpuQuota, CpuContention, MemoryPressure, GpuSlowdown, Storage or Input."},
           x.cause);
     visit(NamedField{"evidence", "For the cause."}, x.evidence);
+    visit(NamedField{"nodeTrouble", "What the conditions and taints of its node say."}, x.node_trouble);
     visit(NamedField{"since", "When it was found."}, x.since);
     visit(NamedField{"message", "The same in a sentence."}, x.message);
     visit(NamedField{.name = "action", .about = "Report, Wait or Replace.", .always = true}, x.action);

@@ -19,6 +19,7 @@ namespace paceline::controller {
 namespace {
 
 constexpr std::int64_t kMostWorkers = 256, kLongestSeconds = 3600;
+constexpr std::size_t kMostNodeSigns = 64;
 
 void visit(api::FieldVisitor& v, LeaderElection& e) {
   v.flag({.name = "enabled"}, e.enabled);
@@ -35,6 +36,10 @@ void visit(api::FieldVisitor& v, Config& c) {
   v.text({.name = "namespace"}, api::TextKind::kNamespace, c.ns);
   v.integer({.name = "workers"}, {1, kMostWorkers}, c.workers);
   v.object({.name = "trainer"}, [&] { v.text({.name = "image"}, api::TextKind::kImage, c.trainer_image); });
+  v.object({.name = "nodes"}, [&] {
+    v.texts({.name = "taints"}, api::TextKind::kPath, {0, kMostNodeSigns}, c.node_taints);
+    v.texts({.name = "ignoredConditions"}, api::TextKind::kPath, {0, kMostNodeSigns}, c.ignored_conditions);
+  });
   v.object({.name = "log"}, [&] {
     v.choice({.name = "format"}, c.log_format);
     v.choice({.name = "level"}, c.log_level);

@@ -27,6 +27,7 @@ struct Config {
   std::string ns;  // whose jobs; empty: all namespaces'
   std::int64_t workers = 8;
   std::string trainer_image;  // of trainer containers that name none
+  std::vector<std::string> node_taints, ignored_conditions;  // kube::NodeSigns
   LogFormat log_format = LogFormat::kJson;
   LogLevel log_level = LogLevel::kInfo;
   LogLevel member_log_level = LogLevel::kInfo;

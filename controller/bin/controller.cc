@@ -55,6 +55,7 @@ class ControllerImpl final : public Controller {
                  {.ns = options_.config.ns,
                   .image = options_.config.trainer_image,
                   .instance = options_.identity,
+                  .node_signs = {options_.config.node_taints, options_.config.ignored_conditions},
                   .seed = options_.seed + 1}),
         jobs_(api_, clock, log_, [this](const std::string& key) { changed_jobs_.publish(key); },
               {.ns = options_.config.ns, .seed = options_.seed + 2}),

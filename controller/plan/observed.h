@@ -141,6 +141,7 @@ struct Observed {
   std::map<std::string, std::string>
       coordinator_env;  // how pods reach it: PACELINE_COORDINATOR, PACELINE_TOKEN, ...
   std::optional<CreateFailure> create_failure;
+  std::map<std::string, std::string> host_troubles;  // Cluster::host_trouble(), of hosts whose members are slow
   // Times of objects (a job's start, a pod's end) are wall times because they outlive controllers.
   WallTime now{};
   Limits limits;

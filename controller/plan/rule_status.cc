@@ -217,6 +217,20 @@ void name_node(const Observed& observed, api::Straggler& straggler) {
   straggler.message = diagnosis::message_of(straggler);
 }
 
+// What the cluster says of the nodes at hand is evidence, too.
+void note_node_trouble(const Observed& observed, api::Straggler& straggler) {
+  for (const std::string& name : {straggler.pod, straggler.peer_pod}) {
+    const auto pod = std::ranges::find_if(
+        observed.pods, [&](const cluster::Pod& each) { return each.spec.name == name && !name.empty(); });
+    if (pod == observed.pods.end()) continue;
+    const auto trouble = observed.host_troubles.find(pod->host);
+    if (trouble == observed.host_troubles.end() || trouble->second.empty()) continue;
+    straggler.node_trouble +=
+        str_cat(straggler.node_trouble.empty() ? "" : "; ", "node ", pod->host, " has ", trouble->second);
+  }
+  if (!straggler.node_trouble.empty()) straggler.message += str_cat("; ", straggler.node_trouble);
+}
+
 // The condition says which are found now; events tell of each once.
 void note_stragglers(const Observed& observed, Plan& plan) {
   if (observed.job.spec.stragglers.action == api::StragglerPolicyAction::kIgnore) {
@@ -229,6 +243,7 @@ void note_stragglers(const Observed& observed, Plan& plan) {
   std::string all;
   for (api::Straggler& each : now) {
     name_node(observed, each);
+    note_node_trouble(observed, each);
     all += str_cat(all.empty() ? "" : "; ", each.message);
     const api::Straggler* const known = find_same(plan.status.stragglers, each);
     each.since = known != nullptr ? known->since : observed.now;

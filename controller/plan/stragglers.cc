@@ -41,13 +41,13 @@ bool is_of(const StragglerReplacement& each, const Straggler& straggler) {
   return each.role == straggler.role && each.index == straggler.index;
 }
 
-// The time is in the transfer, and nothing that it tells of itself says why: another pod, on the same
-// network, may be as slow.
+// The time is in the transfer, and nothing that it tells of itself, or the cluster of its node, says why:
+// another pod, on the same network, may be as slow.
 bool may_be_a_link(const Straggler& straggler) {
   using enum api::StragglerCause;
   const bool own = straggler.cause == kCpuQuota || straggler.cause == kCpuContention ||
                    straggler.cause == kMemoryPressure || straggler.cause == kGpuSlowdown;
-  return straggler.part == "transfer" && !own;
+  return straggler.part == "transfer" && !own && straggler.node_trouble.empty();
 }
 
 std::string seconds_text(double seconds) {

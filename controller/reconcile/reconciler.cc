@@ -312,6 +312,7 @@ absl::StatusOr<plan::Observed> Reconciler::observe(const std::string& key, Store
   observed.report = reports_.report(key);
   observed.coordinator_env = reports_.pod_environment(key);
   observed.job = std::move(stored.job);
+  ask_for_hosts(observed);
   observed.job_uid = std::move(stored.uid);
   observed.deleted = stored.deleted;
   observed.generation = stored.generation;
@@ -368,6 +369,18 @@ absl::Status Reconciler::end_earlier(const std::string& key, const StoredJob& st
   reports_.job_over(key);
   queue_.forget(key);
   return absl::OkStatus();
+}
+
+void Reconciler::ask_for_hosts(plan::Observed& observed) {
+  const bool looks = observed.job.spec.stragglers.action != api::StragglerPolicyAction::kIgnore;
+  if (!looks || !observed.report || !observed.report->stragglers) return;
+  for (const api::Straggler& straggler : *observed.report->stragglers) {
+    for (const cluster::Pod& pod : observed.pods) {
+      const bool is_its = pod.spec.name == straggler.pod || pod.spec.name == straggler.peer_pod;
+      if (!is_its || pod.host.empty() || observed.host_troubles.contains(pod.host)) continue;
+      observed.host_troubles[pod.host] = cluster_.host_trouble(pod.host);
+    }
+  }
 }
 
 void Reconciler::note_pod_observations(const std::string& key, plan::Observed& observed) {

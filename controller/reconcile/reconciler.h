@@ -129,6 +129,7 @@ class Reconciler {
   // Adds the last lines of the failed pod's log to the message.
   void add_last_lines(const std::string& key, plan::Plan& plan);
   // Since when its pods have been seen as they are.
+  void ask_for_hosts(plan::Observed& observed);  // whose members are slow
   void note_pod_observations(const std::string& key, plan::Observed& observed);
   // `refused`: why a pod could not be created.
   absl::Status execute(const std::string& key, const plan::Plan& plan, bool status_first,

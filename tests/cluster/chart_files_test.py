@@ -107,7 +107,7 @@ class TemplatesTest(unittest.TestCase):
         self.assertEqual((role["metadata"]["namespace"], binding["metadata"]["namespace"]), ("team-a", "team-a"))
         self.assertEqual(binding["roleRef"], {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "paceline"})
         self.assertEqual(binding["subjects"], [{"kind": "ServiceAccount", "name": "paceline", "namespace": "paceline-system"}])
-        self.assertEqual(rights(role), rights(self.render().one("ClusterRole", "paceline")))
+        self.assertEqual(rights(role) | {("", "nodes", "get")}, rights(self.render().one("ClusterRole", "paceline")))
         self.assertEqual(objects.config()["namespace"], "team-a")
         self.assertEqual(objects.one("Role", "paceline-lease")["metadata"]["namespace"], "paceline-system")
 
@@ -194,7 +194,7 @@ class TemplatesTest(unittest.TestCase):
 
 
 class RightsTest(unittest.TestCase):
-    RESOURCES = {"kPods": ("", "pods"), "kServices": ("", "services"),
+    RESOURCES = {"kPods": ("", "pods"), "kServices": ("", "services"), "kNodes": ("", "nodes"),
                  "kSecrets": ("", "secrets"), "kEvents": ("events.k8s.io", "events"),
                  "kPodEvents": ("", "events"), "kLeases": ("coordination.k8s.io", "leases"),
                  "kTrainingJobs": ("paceline.dev", "trainingjobs")}

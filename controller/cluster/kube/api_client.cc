@@ -73,10 +73,11 @@ absl::StatusOr<Response> ApiClient::send(Request request, const Exchange& exchan
   }
 }
 
-absl::StatusOr<Json> ApiClient::send_json(Request request) {
+absl::StatusOr<Json> ApiClient::send_json(Request request, Duration limit) {
   const auto call = [this](const Request& each) { return transport_.call(each); };
   const std::string what = describe(request);
-  PL_ASSIGN_OR_RETURN(const Response response, send(std::move(request), call, stop_, call_limit_));
+  PL_ASSIGN_OR_RETURN(const Response response,
+                      send(std::move(request), call, stop_, std::min(limit, call_limit_)));
   absl::StatusOr<Json> json = parse_json(response.body);
   if (!json.ok()) return with_context(json.status(), what);
   if (!json->is_object()) {
@@ -85,10 +86,11 @@ absl::StatusOr<Json> ApiClient::send_json(Request request) {
   return json;
 }
 
-absl::StatusOr<Json> ApiClient::get(const Resource& resource, std::string_view ns, std::string_view name) {
+absl::StatusOr<Json> ApiClient::get(const Resource& resource, std::string_view ns, std::string_view name,
+                                    Duration within) {
   Request request;
   request.path = path_of(resource, ns, name);
-  return send_json(std::move(request));
+  return send_json(std::move(request), within);
 }
 
 absl::StatusOr<Json> ApiClient::create(const Resource& resource, std::string_view ns, const Json& object,

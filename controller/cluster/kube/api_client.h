@@ -76,7 +76,9 @@ class ApiClient {
   ApiClient(Transport& transport, const Clock& clock, std::uint64_t seed, std::stop_token stop = {},
             Pause pause = real_pause, Duration call_limit = kCallLimit);
 
-  absl::StatusOr<Json> get(const Resource& resource, std::string_view ns, std::string_view name);
+  // `within`: all tries together, where that is less than the client's own limit.
+  absl::StatusOr<Json> get(const Resource& resource, std::string_view ns, std::string_view name,
+                           Duration within = kCallLimit);
   // Fields that the API server does not know: left out by it, or INVALID_ARGUMENT with their names.
   enum class Unknown : std::uint8_t { kDrop, kRefuse };
   absl::StatusOr<Json> create(const Resource& resource, std::string_view ns, const Json& object,
@@ -117,7 +119,7 @@ class ApiClient {
   using Exchange = std::function<absl::StatusOr<Response>(const Request&)>;
   absl::StatusOr<Response> send(Request request, const Exchange& exchange, std::stop_token stop,
                                 Duration limit);
-  absl::StatusOr<Json> send_json(Request request);
+  absl::StatusOr<Json> send_json(Request request, Duration limit = kCallLimit);
   Duration jittered(Duration wait);
 
   Transport& transport_;

@@ -135,6 +135,18 @@ void KubeCluster::ask_why_pending(const PendingNotes::Pods& pods) {
   }
 }
 
+std::string KubeCluster::host_trouble(const std::string& host) {
+  {
+    auto nodes = nodes_.lock();
+    if (!nodes->is_old(host, clock_.now())) return nodes->of(host);
+    nodes->set(host, nodes->of(host), clock_.now());  // nobody else asks meanwhile
+  }
+  const absl::StatusOr<Json> node = api_.get(kNodes, "", host, kQuestionLimit);
+  auto nodes = nodes_.lock();
+  if (node.ok()) nodes->set(host, trouble_of(*node, options_.node_signs), clock_.now());
+  return nodes->of(host);
+}
+
 // ---- what a job has once
 
 // Nobody reads it but pods that start, and one that can't start for want of it says so: that it comes back

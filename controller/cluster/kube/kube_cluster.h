@@ -13,6 +13,9 @@
 //
 // ensure_job() gives a Service that an earlier version made the selector of this one's.
 //
+// host_trouble() asks for the node no more often than kBetweenNodeLooks (node_troubles.h); where it may not,
+// as with rights in one namespace, nothing is known.
+//
 // Of a pod that has a node and does not start, list_pods() asks the API server for its events
 // (pending_notes.h), and gives their reason and message as the pod's.
 //
@@ -31,6 +34,7 @@
 #include "controller/cluster/kube/event_series.h"
 #include "controller/cluster/kube/informer.h"
 #include "controller/cluster/kube/manifest.h"
+#include "controller/cluster/kube/node_troubles.h"
 #include "controller/cluster/kube/object_store.h"
 #include "controller/cluster/kube/pending_notes.h"
 #include "controller/cluster/kube/pod.h"
@@ -55,6 +59,7 @@ struct KubeClusterOptions {
   std::string ns;        // empty: all namespaces
   std::string image;     // of trainer containers that name none
   std::string instance;  // of the controller, in its events: its pod's name
+  NodeSigns node_signs;
   std::uint64_t seed = 1;
   Pause pause = real_pause;
 };
@@ -76,6 +81,7 @@ class KubeCluster final : public cluster::Cluster {
   absl::StatusOr<std::string> ensure_job(const cluster::JobObjects& job) override;
   absl::Status record_event(const cluster::Event& event) override;
   void watch(OnChange on_change) override;
+  std::string host_trouble(const std::string& host) override;
   absl::StatusOr<std::string> tail_log(const cluster::Pod& pod, int lines) override;
 
  private:
@@ -115,6 +121,7 @@ class KubeCluster final : public cluster::Cluster {
   Guarded<Kept> kept_;
   Guarded<EventSeries> events_;
   Guarded<PendingNotes> notes_;
+  Guarded<NodeTroubles> nodes_;
   Informer pods_, services_;  // last: they call into the above
 };
 

@@ -21,6 +21,7 @@ struct Resource {
 
 inline constexpr Resource kPods{"v1", "pods", "Pod"};
 inline constexpr Resource kServices{"v1", "services", "Service"};
+inline constexpr Resource kNodes{"v1", "nodes", "Node"};
 inline constexpr Resource kSecrets{"v1", "secrets", "Secret"};
 inline constexpr Resource kEvents{"events.k8s.io/v1", "events", "Event"};
 inline constexpr Resource kLeases{"coordination.k8s.io/v1", "leases", "Lease"};

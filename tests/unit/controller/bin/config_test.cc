@@ -9,6 +9,7 @@ namespace paceline::controller {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 constexpr char kHead[] = "apiVersion: config.paceline.dev/v1alpha1\nkind: ControllerConfiguration\n";
@@ -36,6 +37,7 @@ TEST(ConfigTest, EveryFieldIsRead) {
 namespace: team-a
 workers: 3
 trainer: {image: "registry.example/paceline:1"}
+nodes: {taints: [example.com/repair], ignoredConditions: [Frequent]}
 log: {format: text, level: warning}
 health: {address: "127.0.0.1:1"}
 coordinator: {listen: "127.0.0.1:2", address: "paceline.svc:3", memberLogLevel: debug}
@@ -47,6 +49,8 @@ leaderElection: {enabled: false, namespace: system, name: lock, leaseDurationSec
   EXPECT_EQ(c.ns, "team-a");
   EXPECT_EQ(c.workers, 3);
   EXPECT_EQ(c.trainer_image, "registry.example/paceline:1");
+  EXPECT_THAT(c.node_taints, ElementsAre("example.com/repair"));
+  EXPECT_THAT(c.ignored_conditions, ElementsAre("Frequent"));
   EXPECT_EQ(c.log_format, LogFormat::kText);
   EXPECT_EQ(c.log_level, LogLevel::kWarning);
   EXPECT_EQ(c.member_log_level, LogLevel::kDebug);

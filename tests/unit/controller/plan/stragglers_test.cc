@@ -347,6 +347,31 @@ TEST_F(PlanStragglersTest, AMemberThatAnotherPodWouldNotHelpStays) {
   EXPECT_EQ(transfer(api::StragglerCause::kCpuQuota), StragglerAction::kReplace);
 }
 
+TEST_F(PlanStragglersTest, NodeInTroubleIsEvidence) {
+  api::Straggler& found = world.report->stragglers->front();
+  found.part = "transfer";
+  found.cause = api::StragglerCause::kUnknown;
+  world.host_troubles = {{"node-a", "condition MemoryPressure"}, {"node-b", ""}};
+  look(minutes(5));
+  EXPECT_EQ(straggler().node_trouble, "") << "it is on the other node";
+  EXPECT_EQ(straggler().action, StragglerAction::kReport) << "perhaps a link";
+  world.host_troubles["node-b"] = "condition NetworkUnavailable";
+  look();
+  EXPECT_EQ(straggler().node_trouble, "node node-b has condition NetworkUnavailable");
+  EXPECT_TRUE(straggler().message.ends_with(straggler().node_trouble));
+  EXPECT_EQ(straggler().action, StragglerAction::kReplace);
+}
+
+TEST_F(PlanStragglersTest, NodesOfBothEndsOfASlowLinkAreToldOf) {
+  api::Straggler& found = world.report->stragglers->front();
+  found.kind = api::StragglerKind::kSlowLink;
+  found.peer_pod = "fashion-worker-0-0";
+  world.host_troubles = {{"node-a", "condition NetworkUnavailable"}};
+  look();
+  EXPECT_EQ(straggler().node_trouble, "node node-a has condition NetworkUnavailable");
+  EXPECT_EQ(straggler().action, StragglerAction::kReport);
+}
+
 TEST_F(PlanStragglersTest, AStragglerIsToldOfWithItsNode) {
   world.report->stragglers->front().host = "fashion-worker-1";
   look();

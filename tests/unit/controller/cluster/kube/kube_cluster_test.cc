@@ -486,5 +486,26 @@ TEST_F(KubeClusterTest, AFieldThatTheApiServerDoesNotKnowIsNotDropped) {
   EXPECT_EQ(server_.requests("/pods?fieldManager=paceline-controller&fieldValidation=Strict"), 1);
 }
 
+TEST_F(KubeClusterTest, NodeIsAskedForItsTroubleNowAndThen) {
+  const Json node = {
+      {"metadata", {{"name", "node-1"}}},
+      {"status", {{"conditions", Json::array({{{"type", "GpuUnhealthy"}, {"status", "True"}}})}}}};
+  answer("/nodes/node-1", 200, node);
+  EXPECT_EQ(cluster_->host_trouble("node-1"), "condition GpuUnhealthy");
+  answer("/nodes/node-1", 403, {{"kind", "Status"}, {"code", 403}, {"reason", "Forbidden"}});
+  EXPECT_EQ(cluster_->host_trouble("node-1"), "condition GpuUnhealthy");
+  EXPECT_EQ(server_.requests("/nodes/node-1"), 1);
+  clock_.advance(kBetweenNodeLooks);
+  EXPECT_EQ(cluster_->host_trouble("node-1"), "condition GpuUnhealthy") << "nothing else is known";
+  EXPECT_EQ(server_.requests("/nodes/node-1"), 2);
+}
+
+TEST_F(KubeClusterTest, OfANodeThatItMayNotSeeNothingIsKnown) {
+  answer("/nodes/node-1", 403, {{"kind", "Status"}, {"code", 403}, {"reason", "Forbidden"}});
+  EXPECT_EQ(cluster_->host_trouble("node-1"), "");
+  EXPECT_EQ(cluster_->host_trouble("node-1"), "");
+  EXPECT_EQ(server_.requests("/nodes/node-1"), 1);
+}
+
 }  // namespace
 }  // namespace paceline::kube
