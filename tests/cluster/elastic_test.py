@@ -51,10 +51,13 @@ class ElasticTest(RingCase):
         pod = {"containers": [{"name": "trainer", "resources": {"limits": {"cpu": "400m"}}}]}
         steady, slow = self.begin("uneven", home, pod, training)
         others = {each: self.lives("uneven")[each] for each in ("uneven-chief-0-0", steady)}
+        self.addCleanup(self.sign, away, "False")
+        self.sign(away, "True")
         less = {"limits": {"cpu": "40m"}, "requests": {"cpu": "40m"}}
         self.kubectl("patch", "pod", slow, "--subresource", "resize", "-p", json.dumps({"spec": {"containers": [{"name": "trainer", "resources": less}]}}))
         found = self.wait_until("the slow one", lambda: [each for each in self.status("uneven").get("stragglers", []) if each["kind"] == "Slow"], 120)
-        self.assertEqual([(each["pod"], each["action"]) for each in found], [(slow, "Report")])
+        self.assertEqual([(each["pod"], each["action"], each["nodeTrouble"]) for each in found],
+                         [(slow, "Report", f"node {away} has condition GpuUnhealthy (XidError)")])
         self.kubectl("patch", "tj/uneven", "--type=merge", "-p", '{"spec": {"stragglers": {"action": "Replace", "lostSeconds": 2}}}')
         done = self.wait_until("its replacement", lambda: [each for each in self.status("uneven").get("stragglerReplacements", [])
                                                            if each["outcome"] != "UnderWay"], 120)
@@ -78,6 +81,11 @@ class ElasticTest(RingCase):
         self.assertEqual([each["matchFields"] for each in (one["preference"] for one in preferred)],
                          [[{"key": "metadata.name", "operator": "NotIn", "values": [away]}]])
         self.kubectl("delete", "tj/uneven", "--wait=false")
+
+    def sign(self, node, status):
+        """As a tool does that watches the hardware."""
+        condition = {"type": "GpuUnhealthy", "status": status, "reason": "XidError" if status == "True" else ""}
+        self.kubectl("patch", f"node/{node}", "--subresource=status", "-p", json.dumps({"status": {"conditions": [condition]}}))
 
     def lose(self, name, pod, how):
         """The pod that takes this one's place, when the ring is whole again; nobody else was started again."""

@@ -101,6 +101,22 @@ TEST(LedgerTest, EverySampleOnceWhileTheWorldChanges) {
   }
 }
 
+// A job that resumes with two members where one has trained must not skip by the new batch of a member, as in
+// https://github.com/huggingface/transformers/issues/40245.
+TEST(LedgerTest, OneMemberBecomesTwoInTheMiddleOfAnEpoch) {
+  const Ledger ledger({.seed = 1, .samples = 100, .global_batch_size = 10});
+  std::vector<std::int64_t> taken;
+  for (std::int64_t step = 0; step < 10; ++step) {
+    const std::vector<double> shares(step < 5 ? 1 : 2, step < 5 ? 1.0 : 0.5);
+    const auto part = global_batch(ledger, step, shares);
+    taken.insert(taken.end(), part.begin(), part.end());
+  }
+  std::ranges::sort(taken);
+  std::vector<std::int64_t> all(100);
+  std::iota(all.begin(), all.end(), 0);
+  EXPECT_EQ(taken, all);
+}
+
 TEST(LedgerTest, TheGlobalBatchDoesNotDependOnTheMembers) {
   const Ledger ledger({.seed = 3, .samples = 1797, .global_batch_size = 64});
   Rng rng(5, 1);
