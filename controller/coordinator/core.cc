@@ -8,6 +8,7 @@
 #include "base/pluralize.h"
 #include "base/process_end.h"
 #include "controller/coordinator/core_impl.h"
+#include "controller/coordinator/core_listener.h"
 #include "controller/diagnosis/diagnosis.h"
 #include "controller/diagnosis/straggler_text.h"
 #include "controller/plan/pods.h"
@@ -44,21 +45,6 @@ Seen seen_in(v1::Leaving::Cause cause) {
 // Members end so, too, where they have lost another one and no coordinator is there to be told.
 bool may_follow_from_another(const PodFact& end) {
   return !end.signal && (end.exit_code == kExitFailed || end.exit_code == kExitEnded);
-}
-
-// In whole microseconds.
-void set_means(const StepTimes& sum, std::int64_t steps, MemberTelemetry& telemetry) {
-  const auto mean = [steps](Duration d) {
-    constexpr double kMicrosecondsPerMs = 1000;
-    return static_cast<double>(std::chrono::round<std::chrono::microseconds>(d / steps).count()) /
-           kMicrosecondsPerMs;
-  };
-  telemetry.input_ms = mean(sum.input);
-  telemetry.compute_ms = mean(sum.compute);
-  telemetry.wait_ms = mean(sum.wait);
-  telemetry.transfer_ms = mean(sum.transfer);
-  telemetry.update_ms = mean(sum.update);
-  telemetry.step_ms = mean(sum.step);
 }
 
 }  // namespace
@@ -643,26 +629,30 @@ bool CoordinatorCore::Impl::is_observer(StreamId stream) const {
 
 CoordinatorCore::CoordinatorCore(CoreConfig config, TimePoint now) {
   PL_CHECK(validate(config).ok(), "the caller has validated the configuration");
-  impl_ = std::make_unique<Impl>(std::move(config), now);
+  if (config.listens) {
+    listener_ = std::make_unique<Listener>(std::move(config), now);
+  } else {
+    impl_ = std::make_unique<Impl>(std::move(config), now);
+  }
 }
 CoordinatorCore::~CoordinatorCore() = default;
 CoordinatorCore::CoordinatorCore(CoordinatorCore&&) noexcept = default;
 CoordinatorCore& CoordinatorCore::operator=(CoordinatorCore&&) noexcept = default;
 
 Effects CoordinatorCore::step(const Input& input, TimePoint now) {
-  return impl_->step(input, now);
+  return listener_ ? listener_->step(input, now) : impl_->step(input, now);
 }
 Report CoordinatorCore::report(TimePoint now) const {
-  return impl_->report(now);
+  return listener_ ? listener_->report(now) : impl_->report(now);
 }
 JobState CoordinatorCore::state() const {
-  return impl_->state();
+  return listener_ ? JobState::kRunning : impl_->state();
 }
 bool CoordinatorCore::is_observer(StreamId stream) const {
-  return impl_->is_observer(stream);
+  return listener_ || impl_->is_observer(stream);
 }
 TimePoint CoordinatorCore::due() const {
-  return impl_->due();
+  return listener_ ? TimePoint::max() : impl_->due();
 }
 
 }  // namespace paceline::coordinator

@@ -156,6 +156,9 @@ struct CoreConfig {
   // server.
   std::vector<FinishedMember> finished;
   LossPolicy on_member_lost = fail_on_loss;
+  // Members run programs of their own, which tell of their steps or do not: nothing else is asked of them,
+  // and nothing is decided (core_listener.h).
+  bool listens = false;
 };
 // OK, or INVALID_ARGUMENT and what is wrong.
 absl::Status validate(const CoreConfig& config);
@@ -237,6 +240,8 @@ struct Effects {
   bool report_changed = false;
 };
 
+class Listener;
+
 class CoordinatorCore {
  public:
   // REQUIRES: validate(config) is OK. The job's time begins now.
@@ -256,6 +261,7 @@ class CoordinatorCore {
  private:
   class Impl;
   std::unique_ptr<Impl> impl_;
+  std::unique_ptr<Listener> listener_;  // one of the two is there
 };
 
 }  // namespace paceline::coordinator

@@ -44,6 +44,20 @@ StepTimes from_wire(const v1::StepTimes& times) {
           sane_duration(times.step_ns())};
 }
 
+void set_means(const StepTimes& sum, std::int64_t steps, MemberTelemetry& telemetry) {
+  const auto mean = [steps](Duration d) {
+    constexpr double kMicrosecondsPerMs = 1000;
+    return static_cast<double>(std::chrono::round<std::chrono::microseconds>(d / steps).count()) /
+           kMicrosecondsPerMs;
+  };
+  telemetry.input_ms = mean(sum.input);
+  telemetry.compute_ms = mean(sum.compute);
+  telemetry.wait_ms = mean(sum.wait);
+  telemetry.transfer_ms = mean(sum.transfer);
+  telemetry.update_ms = mean(sum.update);
+  telemetry.step_ms = mean(sum.step);
+}
+
 void JobProgress::rank_zero(const v1::Heartbeat& heartbeat, TimePoint now) {
   step_ = sane_step(heartbeat.step());
   samples_ = sane_step(heartbeat.samples());

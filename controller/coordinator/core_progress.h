@@ -24,6 +24,8 @@ inline constexpr std::size_t kMaxEvaluatedSteps = 1024;
 StepTimes from_wire(const v1::StepTimes& times);
 Step sane_step(std::int64_t step);        // into [0, 2^53]
 Duration sane_duration(std::int64_t ns);  // into [0, a day]
+// A step's mean times, in whole microseconds. REQUIRES: steps > 0.
+void set_means(const StepTimes& sum, std::int64_t steps, MemberTelemetry& telemetry);
 
 class JobProgress {
  public:
