@@ -45,6 +45,10 @@ constexpr char kHelp[] =
     "PACELINE_DEVICE, PACELINE_CUDA_GRAPHS, PACELINE_THREADS and PACELINE_LOG_LEVEL are optional\n"
     "(docs/protocol.md).\n"
     "\n"
+    "`paceline-worker --steps COMMAND [ARGUMENT]...` is for jobs without spec.training: it becomes the "
+    "command,\n"
+    "and another process tells of the steps that the command sends to PACELINE_STEPS (docs/stragglers.md).\n"
+    "\n"
     "Exit codes: 0 finished, 1 training failed, 2 bad configuration, 3 evicted, stopped, or no "
     "coordinator,\n"
     "134 the GPU, or a library of NVIDIA's, hangs.\n";

@@ -36,18 +36,17 @@ void KernelWatch::add_to(v1::Heartbeat& heartbeat, TimePoint now) {
 
 KernelCounters KernelWatch::read() const {
   KernelCounters counters;
-  const std::string self = root_ + "/proc/self";
   std::error_code error;
   int threads = 0;
-  for (std::filesystem::directory_iterator task(self + "/task", error), end; !error && task != end;
+  for (std::filesystem::directory_iterator task(process_ + "/task", error), end; !error && task != end;
        task.increment(error)) {
     if (++threads > kMostThreads) break;
     member::read(task->path().string() + "/schedstat",
                  [&](const std::string& text) { add_schedstat(text, counters); });
   }
-  member::read(self + "/stat", [&](const std::string& text) { take_stat(text, counters); });
-  member::read(self + "/io", [&](const std::string& text) { take_io(text, counters); });
-  member::read(self + "/net/snmp", [&](const std::string& text) { take_snmp(text, counters); });
+  member::read(process_ + "/stat", [&](const std::string& text) { take_stat(text, counters); });
+  member::read(process_ + "/io", [&](const std::string& text) { take_io(text, counters); });
+  member::read(process_ + "/net/snmp", [&](const std::string& text) { take_snmp(text, counters); });
   counters.throttled = read_throttled();
   counters.cpu_pressure = read_pressure("cpu");
   counters.memory_pressure = read_pressure("memory");
@@ -58,7 +57,7 @@ KernelCounters KernelWatch::read() const {
 // The longest that its own cgroup, or one above it, held it up.
 std::optional<double> KernelWatch::read_throttled() const {
   std::optional<double> most;
-  const auto cgroups = read_file(root_ + "/proc/self/cgroup", kMostBytes);
+  const auto cgroups = read_file(process_ + "/cgroup", kMostBytes);
   if (!cgroups.ok()) return most;
   for (const QuotaFiles& files : quota_files(*cgroups, root_ + "/sys/fs/cgroup")) {
     member::read(files.stat, [&](const std::string& text) {

@@ -1,8 +1,9 @@
 #pragma once
 
-// Reads what the kernel counts of this process (kernel_counters.h), at most once a second, for its
+// Reads what the kernel counts of a process (kernel_counters.h), at most once a second, for its
 // heartbeats. A file that can't be read is left out. One thread.
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -17,8 +18,9 @@ class KernelWatch {
   static constexpr Duration kInterval = std::chrono::seconds(1);
   static constexpr int kMostThreads = 512;  // whose times are summed
 
-  // `root`: of the file system; tests have another one.
-  explicit KernelWatch(std::string root = "") : root_(std::move(root)) {}
+  // `root`: of the file system; tests have another one. `pid`: of a process of this user; 0: this one.
+  explicit KernelWatch(std::string root = "", std::int64_t pid = 0)
+      : root_(std::move(root)), process_(root_ + "/proc/" + (pid > 0 ? std::to_string(pid) : "self")) {}
   // Sets `host`, once there are two readings.
   void add_to(v1::Heartbeat& heartbeat, TimePoint now);
 
@@ -27,7 +29,7 @@ class KernelWatch {
   std::optional<double> read_throttled() const;
   std::optional<double> read_pressure(const char* what) const;
 
-  const std::string root_;
+  const std::string root_, process_;
   std::optional<TimePoint> read_at_;
   KernelCounters counters_;
   std::optional<v1::KernelStats> rates_;

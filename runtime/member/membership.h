@@ -4,10 +4,10 @@
 // own, faults, leaving.
 //
 // Threads: the training thread owns it and calls wait_view() and leave(); the reports, status(),
-// is_to_save(), newest_view() and draining() may be called from any thread. The hooks run on the membership's thread, without locks
-// held. When the coordinator goes away, training goes on: the membership re-attaches with back-off and jitter
-// for `reattach_limit`, and only then ends. What it meets meanwhile, and before it is welcomed, it logs
-// (trouble.h). Ends, as status() tells; whichever is first stays:
+// is_to_save(), newest_view() and draining() may be called from any thread. The hooks run on the membership's
+// thread, without locks held. When the coordinator goes away, training goes on: the membership re-attaches
+// with back-off and jitter for `reattach_limit`, and only then ends. What it meets meanwhile, and before it
+// is welcomed, it logs (trouble.h). Ends, as status() tells; whichever is first stays:
 //   ABORTED            evicted; the message is the coordinator's reason
 //   DATA_LOSS          evicted, and what this one holds must not be saved: others have it and go on, the
 //                      members' weights differ, or a part went with a server
@@ -15,6 +15,7 @@
 //   UNAVAILABLE        the coordinator is gone for longer than the limit
 // wait_view() and leave() return it too.
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -34,7 +35,8 @@ namespace paceline::member {
 
 // What Hello says beside the environment.
 struct Presence {
-  std::string host_id;  // collective::Address
+  std::int64_t pid = 0;  // of the process that it is, and whose counters are told; 0: this one
+  std::string host_id;   // collective::Address
   std::string local_socket;
   std::vector<std::string> tcp;
 };

@@ -38,6 +38,7 @@ class MembershipImpl final : public Membership {
         clock_(clock),
         member_id_(environment.member_id()),
         jitter_(std::hash<std::string>()(member_id_), 1),
+        kernel_watch_("", presence.pid),
         thread_([this](std::stop_token stop) { run(stop); }) {}
 
   ~MembershipImpl() override { stop_thread(); }

@@ -62,6 +62,15 @@ TEST_F(KernelWatchTest, PressureIsTheContainersWhereItHasItsOwn) {
   EXPECT_DOUBLE_EQ(heartbeat.kernel().memory_pressure(), 0.3);
 }
 
+TEST_F(KernelWatchTest, AnotherProcessIsRead) {
+  write("/proc/77/task/77/schedstat", "1000000000 0 1\n");
+  write("/proc/self/task/1/schedstat", "1000000000 0 1\n");
+  KernelWatch watch(folder_.path(), 77);
+  beat(watch, seconds(1));
+  write("/proc/77/task/77/schedstat", "1250000000 0 1\n");
+  EXPECT_DOUBLE_EQ(beat(watch, seconds(2)).kernel().cpu(), 0.25);
+}
+
 TEST_F(KernelWatchTest, ThisProcessIsRead) {
   KernelWatch watch;
   beat(watch, seconds(1));
