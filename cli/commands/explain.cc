@@ -75,15 +75,15 @@ void print_what_if(const plan::Observed& observed) {
   for (const std::string& line : reconcile::what_if_lines(answers)) std::cout << line << "\n";
 }
 
-// What the controller of a cluster would do: no process of this machine runs such a job.
+// What the controller of a cluster would do, which is where most of such jobs run.
 void print_own_programs(const JobFile& file, plan::Observed observed) {
   observed.limits = plan::kubernetes_limits();
   std::cout << "TrainingJob " << file.job.metadata.ns << "/" << file.job.metadata.name << ": "
             << pluralize(plan::desired_slots(file.job).size(), "pod that runs its template's own program",
                          "pods that run their templates' own programs")
             << "\n"
-            << "  without spec.training a job runs on Kubernetes only (`paceline apply -f " << file.path
-            << "`); `paceline run` refuses it\n\n"
+            << "  this is what a cluster does with it (`paceline apply -f " << file.path
+            << "`); `paceline run` starts its commands on this machine\n\n"
             << plan::explain_job(observed);
   print_what_if(observed);
 }

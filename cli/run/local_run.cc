@@ -1,6 +1,9 @@
 #include "cli/run/local_run.h"
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
 #include <sys/eventfd.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -38,6 +41,19 @@ absl::StatusOr<std::string> find_program(const std::string& folder, const std::s
   return absl::NotFoundError(
       str_cat(name, " is neither in ", folder, " nor in ", folder,
               "/../libexec/paceline; build it with scripts/build release, or install Paceline whole"));
+}
+
+// A port of 127.0.0.1. The ports behind it are likely to be free, too: the kernel gives them out by chance.
+absl::StatusOr<int> free_port() {
+  const UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof(address);
+  auto* const any = reinterpret_cast<sockaddr*>(&address);
+  if (!socket.valid() || ::bind(socket.get(), any, size) != 0 || ::getsockname(socket.get(), any, &size) != 0)
+    return errno_status(errno, "find a free port of 127.0.0.1");
+  return ntohs(address.sin_port);
 }
 
 class LocalRunImpl final : public LocalRun, public coordinator::RunObserver, public reconcile::JobStore {
@@ -119,6 +135,7 @@ class LocalRunImpl final : public LocalRun, public coordinator::RunObserver, pub
     options.folder = options_.run_folder;
     options.base_folder = options_.base_folder;
     options.same_machine = true;
+    options.hears_programs = true;
     options.resumes_from = options_.resumes_from;
     options.heartbeat_timeout = kHeartbeatTimeout;
     options.rejoin_grace = here.rejoin_grace;
@@ -145,6 +162,10 @@ class LocalRunImpl final : public LocalRun, public coordinator::RunObserver, pub
     limits.free_mib = static_cast<int>(std::min<std::uint64_t>(free_mib, std::numeric_limits<int>::max()));
     limits.worker_program = {worker};
     limits.base_folder = options_.base_folder;
+    if (!options_.job.spec.training) {
+      limits.step_teller = {worker, "--steps"};
+      PL_ASSIGN_OR_RETURN(limits.first_port, free_port());
+    }
     reconciler_ = std::make_unique<reconcile::Reconciler>(*cluster_, *this, *coordinators_, clock_, *queue_,
                                                           std::move(limits), Logger::none());
     reconciler_->start();

@@ -242,6 +242,8 @@ class RunCommand {
   void refresh() {
     const RunState before = state_;
     apply_report(local_->report(), state_, seconds_before(setup_));
+    if (!setup_.job.job.spec.training)
+      state_.device.clear();  // a program of its own computes wherever it likes
     if (state_.progress.step == 0) keep_earlier(before, state_);  // a new attempt has taken no step yet
     apply_status(local_->status(), state_);
     const std::optional<api::Fault>& fault = state_.status.fault;

@@ -35,14 +35,30 @@ constexpr std::size_t kOwnDescriptors = 22, kDescriptorsPerMember = 3;
 // A member's libraries and the stacks of its threads need so much. The model needs its own on top.
 constexpr std::uint64_t kMemberAddressSpace = std::uint64_t{512} << 20;
 
+// A pod's image may have a program; a process of this machine is a command.
+absl::Status check_programs(const JobFile& job, const RunOptions& options) {
+  if (options.resume)
+    return absl::InvalidArgumentError(
+        str_cat("--resume goes on from a checkpoint of the built-in trainer, and ", job.path,
+                " has no spec.training: run it anew; what its program has saved is the program's to find"));
+  const api::ReplicaSpecs& roles = job.job.spec.replica_specs;
+  for (const auto& [role, replica] : {std::pair{"chief", &roles.chief},
+                                      {"worker", &roles.worker},
+                                      {"ps", &roles.ps},
+                                      {"evaluator", &roles.evaluator}}) {
+    if (!*replica || (*replica)->replicas == 0) continue;
+    if ((*replica)->container && !(*replica)->container->command.empty()) continue;
+    return absl::FailedPreconditionError(
+        str_cat(job.path, ": spec.replicaSpecs.", role,
+                ": a local run starts a command, and the container names none (its image's own runs on "
+                "Kubernetes alone); give it a command, or `kubectl apply` the job"));
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<JobFile> read_job(const RunOptions& options) {
   PL_ASSIGN_OR_RETURN(JobFile job, load_job_file(options.file, std::cerr));
-  if (!job.job.spec.training) {
-    return absl::FailedPreconditionError(
-        str_cat(job.path,
-                " has no spec.training: a local run is one of the native trainer; on Kubernetes "
-                "the templates' own programs run, with `kubectl apply`"));
-  }
+  if (!job.job.spec.training) PL_RETURN_IF_ERROR(check_programs(job, options));
   make_local(job, std::cerr);
   return job;
 }
@@ -122,7 +138,7 @@ absl::Status write_beginning(const Session& session, RunSetup& setup) {
   state.created = format_wall_time(session.clock.wall_now());
   if (setup.earlier && !setup.earlier->state.created.empty()) state.created = setup.earlier->state.created;
   if (setup.earlier) state.first_step_seconds = setup.earlier->state.first_step_seconds;
-  state.target = target_text(*job.job.spec.training);
+  if (job.job.spec.training) state.target = target_text(*job.job.spec.training);
   state.gradients = step_gradients(job.job);
   PL_RETURN_IF_ERROR(write_file_atomically(run.path("job.yaml"), job.text));
   PL_RETURN_IF_ERROR(run.write_state(state, true));

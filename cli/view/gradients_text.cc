@@ -109,6 +109,7 @@ std::optional<StepGradients> step_gradients(const api::TrainingJob& job) {
 }
 
 double samples_per_step(const api::TrainingJob& job) {
+  if (!job.spec.training) return 0;
   const auto gradients = step_gradients(job);
   return gradients ? gradients->samples : static_cast<double>(job.spec.training->global_batch_size);
 }

@@ -88,8 +88,13 @@ struct Limits {
   int cores = 1;     // to share out among the job's pods; 0: each uses what its container may
   int free_mib = 0;  // of the machine's memory, where all pods run on it, before the first; 0: not known
   std::vector<std::string> worker_program;  // the runtime's own worker: command and first arguments
-  std::string base_folder;                  // relative paths of commands start here; empty: left as they are
-  int first_batch = 4;                      // pods created at first; each later batch may double their number
+  // A program that becomes the command behind it, and hears of its steps: command and first arguments.
+  std::vector<std::string> step_teller;
+  // The first of the free ports at which programs of jobs without training meet, where all pods run on this
+  // machine. 0: pods have host names of their own.
+  int first_port = 0;
+  std::string base_folder;  // relative paths of commands start here; empty: left as they are
+  int first_batch = 4;      // pods created at first; each later batch may double their number
   int largest_batch = 64;
   int create_failures = 5;  // in a row, then the job fails; 0: never, it is tried again and again
   Duration stop_grace = std::chrono::seconds(10);
@@ -138,6 +143,8 @@ struct Observed {
   std::vector<cluster::Pod> pods;
   PodObservations seen;
   std::optional<JobReport> report;  // nothing: there is no coordinator
+  // The programs of a job without training tell this of their steps. It is shown, and decides nothing.
+  std::optional<JobReport> told;
   std::map<std::string, std::string>
       coordinator_env;  // how pods reach it: PACELINE_COORDINATOR, PACELINE_TOKEN, ...
   std::optional<CreateFailure> create_failure;

@@ -16,7 +16,12 @@ namespace {
 
 constexpr double kMostThreads = 4096;
 
-std::vector<std::string> command_of(const api::TrainingJob& job, const Limits& limits,
+// Each of these takes as much memory as the others.
+bool trains(Role role) {
+  return role == Role::kChief || role == Role::kWorker;
+}
+
+std::vector<std::string> command_of(const api::TrainingJob& job, Role role, const Limits& limits,
                                     const api::Container* container) {
   std::vector<std::string> command;
   // The image's own program then, with the template's arguments, which the template keeps.
@@ -29,6 +34,8 @@ std::vector<std::string> command_of(const api::TrainingJob& job, const Limits& l
     if (relative && !limits.base_folder.empty()) command[0] = str_cat(limits.base_folder, "/", command[0]);
   }
   if (container != nullptr) command.insert(command.end(), container->args.begin(), container->args.end());
+  if (!job.spec.training && trains(role))
+    command.insert(command.begin(), limits.step_teller.begin(), limits.step_teller.end());
   return command;
 }
 
@@ -40,11 +47,6 @@ int threads_of(const Observed& observed, const api::Container* container) {
   const auto pods =
       std::max<std::int64_t>(1, api::member_count(observed.job) + api::standby_count(observed.job));
   return std::max(1, static_cast<int>(observed.limits.cores / pods));
-}
-
-// Each of these takes as much memory as the others.
-bool trains(Role role) {
-  return role == Role::kChief || role == Role::kWorker;
 }
 
 // Of those of the job that compute: the chief, workers, then evaluators.
@@ -122,7 +124,7 @@ cluster::PodSpec pod_spec(const Observed& observed, const Slot& slot, std::int64
   spec.job_uid = observed.job_uid;
   spec.role = slot.role;
   spec.index = slot.index;
-  spec.command = command_of(job, observed.limits, container);
+  spec.command = command_of(job, slot.role, observed.limits, container);
   spec.threads = threads_of(observed, container);
   spec.priority_class = job.spec.run_policy.scheduling_policy.priority_class;
   const Slot leader = leader_slot(job);
@@ -144,7 +146,7 @@ cluster::PodSpec pod_spec(const Observed& observed, const Slot& slot, std::int64
     spec.env["PACELINE_HOST_MEMBERS"] = std::to_string(
         std::ranges::count_if(desired_slots(job), [](const Slot& each) { return trains(each.role); }));
   }
-  if (!job.spec.training) spec.env.merge(launch_env(job, slot));
+  if (!job.spec.training) spec.env.merge(launch_env(job, slot, observed.limits.first_port));
   if (container != nullptr) {
     for (const api::EnvVar& variable : container->env) spec.env.emplace(variable.name, variable.value);
   }

@@ -21,8 +21,9 @@ namespace paceline::plan {
 namespace {
 
 const ReportedMember* find_member(const Observed& observed, Role role, int index) {
-  if (!observed.report) return nullptr;
-  const auto& members = observed.report->members;
+  const std::optional<JobReport>& report = observed.report ? observed.report : observed.told;
+  if (!report) return nullptr;
+  const auto& members = report->members;
   const auto found = std::ranges::find_if(
       members, [&](const ReportedMember& member) { return member.role == role && member.index == index; });
   return found == members.end() ? nullptr : &*found;
@@ -46,7 +47,8 @@ api::MemberStatus member_status(const Observed& observed, const cluster::Pod& po
   status.rank = member->rank;
   status.step = member->step;
   status.telemetry = member->telemetry;
-  if (status.phase != kLostPhase && !finished && !pod.ended() && !leaves && !member->phase.empty())
+  const bool says_phase = observed.report && !member->phase.empty();
+  if (status.phase != kLostPhase && !finished && !pod.ended() && !leaves && says_phase)
     status.phase = member->phase;
   return status;
 }
@@ -238,8 +240,9 @@ void note_stragglers(const Observed& observed, Plan& plan) {
       forget_stragglers(observed, "NotLookedFor", "spec.stragglers.action is Ignore", plan.status);
     return;
   }
-  if (!observed.report->stragglers) return;
-  std::vector<api::Straggler> now = *observed.report->stragglers;
+  const JobReport& report = observed.report ? *observed.report : *observed.told;
+  if (!report.stragglers) return;
+  std::vector<api::Straggler> now = *report.stragglers;
   std::string all;
   for (api::Straggler& each : now) {
     name_node(observed, each);
@@ -287,6 +290,13 @@ void note_shortage(const Observed& observed, Plan& plan) {
     record_event(observed, true, kTooFewMembers, status.message, "too few members for a view", plan);
 }
 
+// REQUIRES: there is such a report, which may be an earlier attempt's.
+void note_told(const Observed& observed, Plan& plan) {
+  if (observed.told->attempt != observed.job.status.restarts.attempt) return;
+  copy_progress(*observed.told, plan.status);
+  note_stragglers(observed, plan);
+}
+
 void note_running(const Observed& observed, Plan& plan) {
   if (observed.report) {
     if (observed.report->state != JobState::kRunning) return note_shortage(observed, plan);
@@ -317,6 +327,7 @@ void note_running(const Observed& observed, Plan& plan) {
     all = str_cat("all ", all);
   }
   enter_phase(observed, api::Phase::kRunning, "PodsRun", all, plan);
+  if (observed.told) note_told(observed, plan);
   if (plan.status.reason != kMemberReplaced || replaced_now(observed, plan.status)) return;
   plan.status.reason = "PodsRun";
   plan.status.message = all;
@@ -383,7 +394,8 @@ void rule_status(const Observed& observed, const Observed& whole, Plan& plan) {
   const bool may_stay = policy.clean_pod_policy == api::CleanPodPolicy::kNone && !whole.deleted;
   plan.done = is_terminal(plan.status.phase) && (!any_left || may_stay);
   if (plan.done && !policy.ttl_seconds_after_finished) plan.requeue_after.reset();
-  if (!is_terminal(plan.status.phase) && observed.report) requeue(observed.limits.refresh, plan);
+  if (!is_terminal(plan.status.phase) && (observed.report || observed.told))
+    requeue(observed.limits.refresh, plan);
   if (plan.status_reason.empty()) plan.status_reason = plan.status.message;
 }
 

@@ -119,7 +119,10 @@ absl::StatusOr<coordinator::CoreConfig> core_config(const std::string& key, cons
                             .checkpoint_directory = options.folder + "/checkpoints",
                             .model_directory = options.folder + "/model",
                             .resume = job.job.status.restarts.attempt >= options.resumes_from};
-  PL_ASSIGN_OR_RETURN(core.training, api::make_training_spec(job.job, paths));
+  core.listens = !job.job.spec.training;
+  if (!core.listens) {
+    PL_ASSIGN_OR_RETURN(core.training, api::make_training_spec(job.job, paths));
+  }
   core.job = key;
   core.link_key = link_key_of(token, job.uid);
   core.roles = expected_roles(job.job);
@@ -370,7 +373,8 @@ absl::Status Coordinators::job_seen(const std::string& key, const StoredJob& job
   if (known) job_over(key);
   known.reset();
   if (!may_have_members(job)) return absl::OkStatus();
-  if (!job.job.spec.training) return absl::OkStatus();  // its commands are nobody's members
+  if (!job.job.spec.training && !options_.hears_programs)
+    return absl::OkStatus();  // they are nobody's members
   PL_ASSIGN_OR_RETURN(std::shared_ptr<Entry> made, make(key, job));
   (*entries_.lock())[key] = std::move(made);
   return absl::OkStatus();

@@ -309,7 +309,7 @@ absl::StatusOr<plan::Observed> Reconciler::observe(const std::string& key, Store
   // Members that are there already are judged with their coordinator only; a job without any says why.
   if (!not_ready.ok() && any_members(stored.job, observed.pods)) return not_ready;
   reports_.pods_seen(key, observed.pods);
-  observed.report = reports_.report(key);
+  (stored.job.spec.training ? observed.report : observed.told) = reports_.report(key);
   observed.coordinator_env = reports_.pod_environment(key);
   observed.job = std::move(stored.job);
   ask_for_hosts(observed);

@@ -724,7 +724,7 @@ class CliTest(CliCase):
         file = ROOT / "tests/unit/controller/api/good/own_program.yaml"
         result = self.paceline("explain", file)
         self.assertEqual((result.returncode, result.stderr), (0, ""), result.stderr)
-        self.assertRegex(result.stdout, r"(?s)pods that run their templates' own programs\n.*on Kubernetes only.*`paceline run` refuses it")
+        self.assertRegex(result.stdout, r"(?s)pods that run their templates' own programs\n.*a cluster does with it.*`paceline run` starts its commands")
         self.assertIn("MASTER_ADDR=", result.stdout)
 
     def test_explain_does_nothing(self):

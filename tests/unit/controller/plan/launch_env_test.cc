@@ -113,5 +113,66 @@ TEST(LaunchEnvTest, AFailureStartsAllAgainByThePolicy) {
   EXPECT_EQ(plan(world).status.phase, api::Phase::kFailed);
 }
 
+// On this machine members have ports instead of host names, and a command that hears of their steps.
+TEST(LaunchEnvTest, OnOneMachineMembersMeetAtItsPorts) {
+  Observed world = make_own_world(1, 2);
+  world.job.spec.replica_specs.ps = world.job.spec.replica_specs.worker;
+  world.job.spec.replica_specs.ps->replicas = 1;
+  for (auto* replica : {&world.job.spec.replica_specs.worker, &world.job.spec.replica_specs.ps})
+    (*replica)->container->command = {"python3", "train.py"};
+  world.limits.first_port = 40000;
+  world.limits.step_teller = {"/opt/paceline-worker", "--steps"};
+  const std::vector<Slot> slots = desired_slots(world.job);
+  const cluster::PodSpec worker = pod_spec(world, slots[2]), server = pod_spec(world, slots[3]);
+  EXPECT_EQ(worker.env.at("MASTER_ADDR"), "127.0.0.1");
+  EXPECT_EQ(worker.env.at("PET_MASTER_PORT"), "40000");
+  EXPECT_EQ(worker.env.at("TF_CONFIG"),
+            R"({"cluster":{"chief":["127.0.0.1:40001"],"worker":["127.0.0.1:40002","127.0.0.1:40003"],)"
+            R"("ps":["127.0.0.1:40004"]},"task":{"type":"worker","index":1},"environment":"cloud"})");
+  EXPECT_EQ(worker.command,
+            (std::vector<std::string>{"/opt/paceline-worker", "--steps", "python3", "train.py"}));
+  EXPECT_EQ(server.command, (std::vector<std::string>{"python3", "train.py"})) << "it takes no steps";
+}
+
+// The planner shows what programs tell, and decides nothing by it.
+TEST(LaunchEnvTest, AMemberThatProgramsTellToBeSlowIsReportedAndStays) {
+  Observed world = make_own_world(0, 3);
+  world.job.spec.stragglers.action = api::StragglerPolicyAction::kReplace;
+  world.job.spec.stragglers.lost_seconds = 0;
+  world.job.spec.replica_specs.worker->restart_policy = api::RestartPolicy::kOnFailure;
+  apply(plan(world), world);
+  advance(world);
+  apply(plan(world), world);
+  JobReport told{.state = JobState::kRunning};
+  told.members.emplace_back();
+  told.members.back().role = Role::kWorker;
+  told.members.back().index = 1;
+  told.members.back().rank = 1;
+  told.members.back().step = 70;
+  told.members.back().phase = "training";
+  told.members.back().telemetry.compute_ms = 25;
+  told.progress.step = 71;
+  told.stragglers = {{.role = Role::kWorker, .index = 1, .pod = "fashion-worker-1-0", .factor = 2.5}};
+  world.told = told;
+  world.now += std::chrono::hours(1);
+  const Plan made = plan(world);
+  EXPECT_EQ(made.status.phase, api::Phase::kRunning);
+  EXPECT_EQ(made.status.reason, "PodsRun");
+  EXPECT_EQ(made.status.progress.step, 71);
+  ASSERT_EQ(made.status.stragglers.size(), 1U);
+  EXPECT_EQ(made.status.stragglers[0].action, api::StragglerAction::kReport);
+  EXPECT_FALSE(made.status.stragglers[0].why.empty());
+  EXPECT_TRUE(actions_of<CreatePod>(made).empty());
+  EXPECT_TRUE(actions_of<DeletePod>(made).empty());
+  EXPECT_TRUE(made.requeue_after) << "more is told any time";
+  const api::MemberStatus& member = made.status.members[1];
+  EXPECT_EQ(member.phase, "Running");
+  EXPECT_EQ(member.step, 70);
+  EXPECT_DOUBLE_EQ(member.telemetry.compute_ms, 25);
+
+  world.told->attempt = 7;
+  EXPECT_TRUE(plan(world).status.stragglers.empty()) << "another attempt's";
+}
+
 }  // namespace
 }  // namespace paceline::plan
