@@ -345,6 +345,11 @@ void visit(FieldVisitor& v, Spec& s) {
          .meaning =
              "The budget's window; and so long the job's next pods keep away from a slow member's node"},
         {.min = 1, .max = 1LL << 31}, p.window_seconds);
+    v.flag({.name = "toldByProgram",
+            .meaning =
+                "Without training, on Kubernetes: a container in each pod that is made from then on hears of "
+                "its program's steps"},
+           p.told_by_program);
   });
   v.object({.name = "runPolicy", .meaning = "Limits of the whole run"}, [&] { visit(v, s.run_policy); });
 }

@@ -49,7 +49,9 @@ void check_standby(const TrainingJob& job, Findings& f) {
 
 // Without a successor a slow member is told of, and stays.
 void check_stragglers(const TrainingJob& job, Findings& f) {
-  const std::string path = "spec.stragglers.action";
+  const std::string told = "spec.stragglers.toldByProgram", path = "spec.stragglers.action";
+  if (job.spec.training && job.spec.stragglers.told_by_program && f.clean(told))
+    f.refuse(told, "the built-in trainer measures its own steps", "true", "only without training");
   if (job.spec.stragglers.action != StragglerPolicyAction::kReplace || !f.clean(path) ||
       !f.clean(kStrategyType) || !f.clean(kReplicas))
     return;

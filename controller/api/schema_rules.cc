@@ -238,6 +238,9 @@ std::vector<Entry> rules_of_training() {
         "registers "
         "it",
         "replicaSpecs"}},
+      {"spec",
+       {"!has(self.training) || !self.?stragglers.toldByProgram.orValue(false)",
+        "allowed: only without training", "stragglers.toldByProgram"}},
       {"spec", {"has(self.training) || !has(self.strategy)", "allowed: only with training", "strategy"}},
       {"spec", {"has(self.training) || !has(self.checkpoint)", "allowed: only with training", "checkpoint"}},
       {"spec",

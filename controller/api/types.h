@@ -295,6 +295,8 @@ struct StragglerPolicy {
   double lost_seconds = 30;
   std::int64_t max_replacements = 3;
   std::int64_t window_seconds = 3600;
+  bool told_by_program =
+      false;  // without training, on Kubernetes: a container beside the program hears of its steps
 };
 
 struct Spec {

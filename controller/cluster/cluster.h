@@ -44,6 +44,9 @@ struct PodSpec {
   // Kubernetes: how long the pod may take to end when somebody else ends it (an eviction, a drained node),
   // where the template doesn't say; zero: as Kubernetes has it.
   Duration save_grace{};
+  // Kubernetes: a container beside the trainer hears of the steps of the program in it, and attaches as the
+  // member.
+  bool hears_steps = false;
   std::vector<std::string> shunned_hosts;  // Kubernetes: nodes that it comes to only where no other has room
   std::string avoid_host;  // Kubernetes: a node that the pod must not come to; empty: it may come to any
   bool operator==(const PodSpec&) const = default;

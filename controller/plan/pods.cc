@@ -126,6 +126,7 @@ cluster::PodSpec pod_spec(const Observed& observed, const Slot& slot, std::int64
   spec.index = slot.index;
   spec.command = command_of(job, slot.role, observed.limits, container);
   spec.threads = threads_of(observed, container);
+  spec.hears_steps = !job.spec.training && job.spec.stragglers.told_by_program && trains(slot.role);
   spec.priority_class = job.spec.run_policy.scheduling_policy.priority_class;
   const Slot leader = leader_slot(job);
   const bool leads = slot.role == leader.role && slot.index == leader.index;

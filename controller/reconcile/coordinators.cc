@@ -373,8 +373,8 @@ absl::Status Coordinators::job_seen(const std::string& key, const StoredJob& job
   if (known) job_over(key);
   known.reset();
   if (!may_have_members(job)) return absl::OkStatus();
-  if (!job.job.spec.training && !options_.hears_programs)
-    return absl::OkStatus();  // they are nobody's members
+  const bool hears = options_.hears_programs || job.job.spec.stragglers.told_by_program;
+  if (!job.job.spec.training && !hears) return absl::OkStatus();  // they are nobody's members
   PL_ASSIGN_OR_RETURN(std::shared_ptr<Entry> made, make(key, job));
   (*entries_.lock())[key] = std::move(made);
   return absl::OkStatus();

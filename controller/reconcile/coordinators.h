@@ -39,7 +39,7 @@ struct CoordinatorsOptions {
   std::string folder = "/paceline";  // where pods run: models and checkpoints go here
   std::string base_folder;           // relative paths of a job are relative to it; empty: they stay so
   bool same_machine = false;         // members' process ids mean something to people
-  bool hears_programs = false;       // of jobs without training, too: their programs may tell of their steps
+  bool hears_programs = false;  // of all jobs without training, whether spec.stragglers asks for it or not
   // The first attempt that goes on from checkpoints; an earlier one refuses to train where some are.
   std::int64_t resumes_from = 0;
   // Hears of every job's attempts, as the coordinators themselves do; null: there is none. Outlives them.

@@ -21,6 +21,7 @@
 #include "base/log.h"
 #include "base/process_end.h"
 #include "base/program.h"
+#include "base/random.h"
 #include "base/text.h"
 #include "base/unique_fd.h"
 #include "runtime/agent/step_feed.h"
@@ -66,7 +67,7 @@ class Teller {
     return member::Membership::attach(environment_, presence, options, clock_,
                                       Deadline::after(clock_.now(), kAttachLimit));
   }
-  // Until there is something to take. Whether the program has ended.
+  // Until there is something to take. Whether the program has ended, as far as it is known.
   bool wait() {
     pollfd waits[2] = {{socket_.fd(), POLLIN, 0}, {program_.get(), POLLIN, 0}};
     return ::poll(waits, 2, kLookMs) > 0 && waits[1].revents != 0;
@@ -106,30 +107,35 @@ bool start_beside(const std::function<void()>& body) {
   return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-}  // namespace
+// Beside the program's container.
+int hear(member::Environment& environment) {
+  const char* const name = std::getenv("PACELINE_STEPS");
+  auto socket = StepSocket::bind(name == nullptr ? "" : name);
+  if (!socket.ok()) {
+    std::fprintf(stderr, "PACELINE_STEPS: %s\n", std::string(socket.status().message()).c_str());
+    return kExitConfiguration;
+  }
+  // Its container may be started again in the same pod, and its heartbeats count from 1 then.
+  environment.start = 0;
+  for (const char byte : random_bytes(3))
+    environment.start = environment.start << 8 | static_cast<unsigned char>(byte);
+  Teller(environment, *std::move(socket), UniqueFd(), -1).run();
+  return kExitEnded;
+}
 
-int tell_steps(int argc, char** command) {
-  if (argc < 1) {
-    std::fputs("--steps needs a command: paceline-worker --steps COMMAND [ARGUMENT]...\n", stderr);
-    return kExitConfiguration;
-  }
-  const auto environment = member::parse_environment(member::process_environment());
-  if (!environment.ok()) {
-    std::fprintf(stderr, "%s\n", std::string(environment.status().message()).c_str());
-    return kExitConfiguration;
-  }
-  const std::string name = str_cat("@paceline-steps-", environment->pod_uid);
+int become(const member::Environment& environment, char** command) {
+  const std::string name = str_cat("@paceline-steps-", environment.pod_uid);
   const pid_t self = ::getpid();
   UniqueFd program(static_cast<int>(::syscall(SYS_pidfd_open, self, 0)));
   auto socket = StepSocket::bind(name);
   const auto warn = [&](const std::string& why) {
-    std::fprintf(stderr, "%s: nobody hears of its steps: %s\n", environment->name().c_str(), why.c_str());
+    std::fprintf(stderr, "%s: nobody hears of its steps: %s\n", environment.name().c_str(), why.c_str());
   };
   if (!program.valid() || !socket.ok()) {
     warn(socket.ok() ? std::strerror(errno) : std::string(socket.status().message()));
   } else if (start_beside([&] {
                (void)run_main("steps", kExitFailed, [&] {
-                 Teller(*environment, *std::move(socket), std::move(program), self).run();
+                 Teller(environment, *std::move(socket), std::move(program), self).run();
                  return kExitFinished;
                });
              })) {
@@ -138,9 +144,21 @@ int tell_steps(int argc, char** command) {
     warn("no process can be started");
   }
   ::execvp(command[0], command);
-  std::fprintf(stderr, "%s: %s can't be started: %s\n", environment->name().c_str(), command[0],
+  std::fprintf(stderr, "%s: %s can't be started: %s\n", environment.name().c_str(), command[0],
                std::strerror(errno));
   return kNotStarted;
+}
+
+}  // namespace
+
+int tell_steps(int argc, char** command) {
+  auto environment = member::parse_environment(member::process_environment());
+  if (!environment.ok()) {
+    std::fprintf(stderr, "%s\n", std::string(environment.status().message()).c_str());
+    return kExitConfiguration;
+  }
+  if (argc < 1) return run_main("steps", kExitFailed, [&] { return hear(*environment); });
+  return become(*environment, command);
 }
 
 }  // namespace paceline::agent

@@ -23,6 +23,7 @@ void read(const std::string& path, Take take) {
 }  // namespace
 
 void KernelWatch::add_to(v1::Heartbeat& heartbeat, TimePoint now) {
+  if (!reads_) return;
   if (!read_at_ || now - *read_at_ >= kInterval) {
     const KernelCounters before = std::exchange(counters_, read());
     if (read_at_) {

@@ -18,9 +18,12 @@ class KernelWatch {
   static constexpr Duration kInterval = std::chrono::seconds(1);
   static constexpr int kMostThreads = 512;  // whose times are summed
 
-  // `root`: of the file system; tests have another one. `pid`: of a process of this user; 0: this one.
+  // `root`: of the file system; tests have another one. `pid`: of a process of this user; 0: this one;
+  // below: of none, and nothing is told.
   explicit KernelWatch(std::string root = "", std::int64_t pid = 0)
-      : root_(std::move(root)), process_(root_ + "/proc/" + (pid > 0 ? std::to_string(pid) : "self")) {}
+      : root_(std::move(root)),
+        process_(root_ + "/proc/" + (pid > 0 ? std::to_string(pid) : "self")),
+        reads_(pid >= 0) {}
   // Sets `host`, once there are two readings.
   void add_to(v1::Heartbeat& heartbeat, TimePoint now);
 
@@ -30,6 +33,7 @@ class KernelWatch {
   std::optional<double> read_pressure(const char* what) const;
 
   const std::string root_, process_;
+  const bool reads_;
   std::optional<TimePoint> read_at_;
   KernelCounters counters_;
   std::optional<v1::KernelStats> rates_;

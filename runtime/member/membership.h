@@ -35,8 +35,9 @@ namespace paceline::member {
 
 // What Hello says beside the environment.
 struct Presence {
-  std::int64_t pid = 0;  // of the process that it is, and whose counters are told; 0: this one
-  std::string host_id;   // collective::Address
+  // Its process, whose counters are told; 0: this one; below: nothing is known of it.
+  std::int64_t pid = 0;
+  std::string host_id;  // collective::Address
   std::string local_socket;
   std::vector<std::string> tcp;
 };

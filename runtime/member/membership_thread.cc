@@ -164,7 +164,7 @@ v1::MemberMessage MembershipImpl::hello() {
   hello.set_pod(environment_.pod);
   hello.set_host(host_name());
   hello.set_host_id(presence_.host_id);
-  hello.set_pid(presence_.pid > 0 ? presence_.pid : getpid());
+  hello.set_pid(presence_.pid == 0 ? getpid() : std::max<std::int64_t>(presence_.pid, 0));
   hello.mutable_address()->set_local_socket(presence_.local_socket);
   for (const std::string& tcp : presence_.tcp) hello.mutable_address()->add_tcp(tcp);
   hello.set_threads(static_cast<std::uint32_t>(std::max(0, environment_.threads)));

@@ -25,6 +25,19 @@ else
   until [ "$(echo heard of rank $RANK | nc -w 5 {look_up("$MASTER_ADDR")} $MASTER_PORT)" = welcome ]; do sleep 0.2; done
 fi
 """
+# A step takes 40 ms for all; of rank 1 all of it is its own. Nodes see this machine's files, Python among them.
+TELLING_PROGRAM = f"""
+import os, sys, time
+sys.path.insert(0, {str(ROOT / "examples/own-program")!r})
+from paceline_steps import Steps
+own, steps = 0.040 if os.environ["RANK"] == "1" else 0.010, Steps()
+for step in range(1, 1001):
+    begin = time.monotonic()
+    time.sleep(own)
+    computed = time.monotonic()
+    time.sleep(0.040 - own)
+    steps.tell(step, compute=computed - begin, wait=time.monotonic() - computed)
+"""
 # Workers beside the chief, servers, and the accuracy, of examples/digits-ps-*.yaml. Where workers do not wait for one another it
 # depends on the machine in which epoch the target of 0.97 is met, and whether in one of them.
 SERVED_DIGITS = {"sync": (3, 2, 0.97), "backup": (4, 1, 0.95), "async": (3, 2, 0.95), "ssp": (3, 1, 0.95)}
@@ -71,6 +84,27 @@ class TrainingTest(JobCase):
                 "environment": "cloud"})
         self.assertEqual(self.kubectl("logs", "own-chief-0-0", "--tail=2"), "heard of rank 1\nheard of rank 2\n")
         self.assertEqual(sorted(self.children()), [*(f"pod/own-{name}-0" for name in hosts), "service/own"])   # and no Secret
+
+    def test_a_slow_program_is_found_by_what_it_tells(self):
+        """A container beside it hears of its steps; its end is the program's alone."""
+        container = {"name": "main", "image": "paceline/busybox:1", "command": ["chroot", "/host", sys.executable, "-c", TELLING_PROGRAM],
+                     "securityContext": {"runAsUser": 0}, "volumeMounts": [{"name": "host", "mountPath": "/host", "readOnly": True}]}
+        template = {"spec": {"containers": [container], "volumes": [{"name": "host", "hostPath": {"path": "/"}}]}}
+        told = job("told", workers=2, template=template)
+        del told["spec"]["training"]
+        told["spec"]["stragglers"] = {"toldByProgram": True}
+        self.apply(told)
+        self.kubectl("wait", "--for=condition=Straggling", "tj/told", "--timeout=90s", seconds=120)
+        status = self.status("told")
+        self.assertEqual([(each["kind"], each["role"], each["index"], each["pod"], each["part"], each["action"])
+                          for each in status["stragglers"]], [("Slow", "worker", 0, "told-worker-0-0", "compute", "Report")])
+        self.assertEqual(status["stragglers"][0]["cause"], "Unknown")
+        self.assertGreater(status["progress"]["step"], 20)
+        self.assertNotIn("kernel", status["members"][1])
+        pod = self.pods("told")["told-worker-0-0"]
+        self.assertEqual([each["name"] for each in pod["spec"]["initContainers"]], ["paceline-steps"])
+        self.assertNotIn("PACELINE_TOKEN", [each["name"] for each in pod["spec"]["containers"][0]["env"]])
+        self.wait_for("told", "Succeeded")
 
     def test_the_examples_with_parameter_servers_succeed(self):
         for mode, (workers, servers, accuracy) in SERVED_DIGITS.items():

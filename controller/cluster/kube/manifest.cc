@@ -62,7 +62,7 @@ absl::StatusOr<Json> read_template(const cluster::PodSpec& spec) {
       return wrong(spec, str_cat("template.", part, " must be an object"));
   }
   const auto is_list = [](const Json& value) { return value.is_array() || value.is_null(); };
-  for (const char* part : {"containers", "volumes"}) {
+  for (const char* part : {"containers", "initContainers", "volumes"}) {
     if (!is_list(at(*pod, {"spec", part})))
       return wrong(spec, str_cat("template.spec.", part, " must be a list"));
   }
@@ -89,6 +89,39 @@ bool has_gpu(const Json& container) {
   });
 }
 
+Json token_variable(const cluster::PodSpec& spec) {
+  const Json key = {{"name", secret_name(spec.job, spec.job_uid)}, {"key", kTokenKey}};
+  return {{"name", kTokenVariable}, {"valueFrom", {{"secretKeyRef", key}}}};
+}
+
+// The container runs as long as the pod's others do (Kubernetes 1.29), needs no rights, and leaves the pod in
+// the class of service that its other containers are of.
+Json steps_container(const cluster::PodSpec& spec, std::string_view image) {
+  Json::array_t env;
+  for (const auto& [name, value] : spec.env) {
+    if (api::is_set_by_paceline(name) && name != kTokenVariable)
+      env.push_back({{"name", name}, {"value", value}});
+  }
+  env.push_back(field_variable("PACELINE_POD_UID", "metadata.uid"));
+  env.push_back({{"name", kStepsVariable}, {"value", kStepsAddress}});
+  env.push_back(token_variable(spec));
+  const Json resources = {{"cpu", "100m"}, {"memory", "128Mi"}};
+  constexpr int kUser = 65532;  // the image's own
+  return {{"name", kStepsContainer},
+          {"image", image},
+          {"command", Json::array({"paceline-worker", "--steps"})},
+          {"restartPolicy", "Always"},
+          {"env", std::move(env)},
+          {"resources", {{"limits", resources}, {"requests", resources}}},
+          {"securityContext",
+           {{"allowPrivilegeEscalation", false},
+            {"capabilities", {{"drop", Json::array({"ALL"})}}},
+            {"readOnlyRootFilesystem", true},
+            {"runAsNonRoot", true},
+            {"runAsUser", kUser},
+            {"seccompProfile", {{"type", "RuntimeDefault"}}}}}};
+}
+
 // Ours come first, so that the template's may refer to them by $(NAME); what the template sets itself stays,
 // but for the names that are ours alone.
 Json container_environment(const cluster::PodSpec& spec, Json::array_t theirs, bool gpu) {
@@ -105,9 +138,10 @@ Json container_environment(const cluster::PodSpec& spec, Json::array_t theirs, b
   if (gpu && !taken(kDeviceVariable)) all.push_back({{"name", kDeviceVariable}, {"value", "cuda"}});
   all.push_back(field_variable("PACELINE_POD_UID", "metadata.uid"));
   all.push_back(field_variable("PACELINE_ADDRESS", "status.podIP"));
-  if (spec.env.contains(kTokenVariable)) {
-    const Json key = {{"name", secret_name(spec.job, spec.job_uid)}, {"key", kTokenKey}};
-    all.push_back({{"name", kTokenVariable}, {"valueFrom", {{"secretKeyRef", key}}}});
+  if (spec.hears_steps) {
+    all.push_back({{"name", kStepsVariable}, {"value", kStepsAddress}});
+  } else if (spec.env.contains(kTokenVariable)) {
+    all.push_back(token_variable(spec));
   }
   std::ranges::move(theirs, std::back_inserter(all));
   return all;
@@ -212,8 +246,15 @@ absl::StatusOr<Json> pod_manifest(const cluster::PodSpec& spec, std::string_view
   for (Json& container : pod_spec["containers"]) {
     if (text_at(container, {"name"}) != trainer) continue;
     add_to_trainer(spec, image, container);
-    if (spec.env.contains(kTokenVariable)) add_work_folder(pod_spec, container);
+    if (spec.env.contains(kTokenVariable) && !spec.hears_steps) add_work_folder(pod_spec, container);
     break;
+  }
+  if (spec.hears_steps) {
+    if (image.empty())
+      return wrong(spec, "spec.stragglers.toldByProgram: the controller has no image of trainers");
+    Json::array_t before = list_at(pod_spec, {"initContainers"});
+    before.insert(before.begin(), steps_container(spec, image));
+    pod_spec["initContainers"] = std::move(before);
   }
   // What the template says of these stays.
   if (at(pod_spec, {"priorityClassName"}).is_null() && !spec.priority_class.empty())

@@ -19,6 +19,10 @@ inline constexpr char kDeviceVariable[] = "PACELINE_DEVICE";
 // Where members may write: a volume of this name, the template's or an emptyDir, is mounted there.
 inline constexpr char kWorkFolder[] = "/paceline";
 inline constexpr char kWorkVolume[] = "paceline";
+// The container that hears of the trainer's steps (PodSpec::hears_steps), and where it does.
+inline constexpr char kStepsContainer[] = "paceline-steps";
+inline constexpr char kStepsVariable[] = "PACELINE_STEPS";
+inline constexpr char kStepsAddress[] = "@paceline-steps-$(PACELINE_POD_UID)";
 
 // The job whose children they are. Without a uid they are made without an owner.
 struct Owner {
@@ -33,7 +37,8 @@ std::string service_name(std::string_view job);       // the job's
 std::string secret_name(std::string_view job, std::string_view job_uid);
 
 // A Pod from the spec's template (spec.pod_template, JSON; empty: one container `trainer`). `image` is for a
-// trainer container without one. INVALID_ARGUMENT says what of the template or the names can't be.
+// trainer container without one, and for the one that hears of steps. INVALID_ARGUMENT says what of the
+// template or the names can't be.
 absl::StatusOr<Json> pod_manifest(const cluster::PodSpec& spec, std::string_view image);
 
 // Its selector finds the job's pods, ready or not, and Kubernetes publishes their host names.

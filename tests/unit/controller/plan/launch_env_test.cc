@@ -134,6 +134,17 @@ TEST(LaunchEnvTest, OnOneMachineMembersMeetAtItsPorts) {
   EXPECT_EQ(server.command, (std::vector<std::string>{"python3", "train.py"})) << "it takes no steps";
 }
 
+TEST(LaunchEnvTest, PodsOfThoseWhoTrainHearOfStepsWhereTheJobAsksForIt) {
+  Observed world = make_own_world(1, 1);
+  world.job.spec.replica_specs.ps = world.job.spec.replica_specs.worker;
+  const std::vector<Slot> slots = desired_slots(world.job);
+  EXPECT_FALSE(pod_spec(world, slots[0]).hears_steps);
+  world.job.spec.stragglers.told_by_program = true;
+  EXPECT_TRUE(pod_spec(world, slots[0]).hears_steps);
+  EXPECT_TRUE(pod_spec(world, slots[1]).hears_steps);
+  EXPECT_FALSE(pod_spec(world, slots[2]).hears_steps) << "a server takes no steps";
+}
+
 // The planner shows what programs tell, and decides nothing by it.
 TEST(LaunchEnvTest, AMemberThatProgramsTellToBeSlowIsReportedAndStays) {
   Observed world = make_own_world(0, 3);

@@ -98,6 +98,23 @@ TEST_F(CoordinatorsTest, WhatIsOverOrSomebodyElsesHasNone) {
   EXPECT_EQ(coordinators_->size(), 0u);
 }
 
+// A listener is told to stop as anybody is, and has nothing to end.
+TEST_F(CoordinatorsTest, ProgramOfItsOwnHasAListenerWhereTheJobAsksForIt) {
+  StoredJob job = stored("u1");
+  job.job.spec.training.reset();
+  ASSERT_TRUE(coordinators_->job_seen("default/fashion", job).ok());
+  EXPECT_EQ(coordinators_->size(), 0u);
+  EXPECT_TRUE(coordinators_->pod_environment("default/fashion").empty());
+  job.job.spec.stragglers.told_by_program = true;
+  ASSERT_TRUE(coordinators_->job_seen("default/fashion", job).ok());
+  EXPECT_FALSE(coordinators_->pod_environment("default/fashion").empty());
+  EXPECT_EQ(coordinators_->report("default/fashion")->state, plan::JobState::kRunning);
+  coordinators_->stop("default/fashion", {"the job is suspended"});
+  ++job.job.status.restarts.attempt;
+  ASSERT_TRUE(coordinators_->job_seen("default/fashion", job).ok());
+  EXPECT_EQ(coordinators_->report("default/fashion")->attempt, 1);
+}
+
 TEST_F(CoordinatorsTest, TheNextAttemptHasAnotherOne) {
   StoredJob job = stored("u1");
   ASSERT_TRUE(coordinators_->job_seen("default/fashion", job).ok());

@@ -71,6 +71,12 @@ TEST_F(KernelWatchTest, AnotherProcessIsRead) {
   EXPECT_DOUBLE_EQ(beat(watch, seconds(2)).kernel().cpu(), 0.25);
 }
 
+TEST_F(KernelWatchTest, NothingIsToldOfNoProcess) {
+  KernelWatch watch("", -1);
+  beat(watch, seconds(1));
+  EXPECT_FALSE(beat(watch, seconds(2)).has_kernel());
+}
+
 TEST_F(KernelWatchTest, ThisProcessIsRead) {
   KernelWatch watch;
   beat(watch, seconds(1));

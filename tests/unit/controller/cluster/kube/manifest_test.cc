@@ -319,11 +319,40 @@ TEST(ManifestTest, WithoutATrainerItIsTheFirstContainer) {
   EXPECT_EQ(pod["spec"]["containers"][1], (Json{{"name", "b"}, {"image", "i"}}));
 }
 
+TEST(ManifestTest, ContainerBesideAProgramHearsOfItsSteps) {
+  cluster::PodSpec told = spec(kTemplate);
+  told.command.clear();
+  told.hears_steps = true;
+  const Json pod = manifest(told);
+  ASSERT_EQ(list_at(pod, {"spec", "initContainers"}).size(), 2u);
+  const Json& listener = pod["spec"]["initContainers"][0];
+  EXPECT_EQ(pod["spec"]["initContainers"][1]["name"], "fetch") << "the template's stay behind it";
+  EXPECT_EQ(listener["name"], kStepsContainer);
+  EXPECT_EQ(listener["image"], "registry.example/paceline:1");
+  EXPECT_EQ(listener["command"], (Json{"paceline-worker", "--steps"}));
+  EXPECT_EQ(listener["restartPolicy"], "Always");
+  EXPECT_EQ(listener["resources"]["limits"], listener["resources"]["requests"]);
+  EXPECT_EQ(listener["securityContext"]["runAsNonRoot"], true);
+  std::vector<std::string> names;
+  for (const Json& each : listener["env"]) names.push_back(each["name"]);
+  EXPECT_EQ(names, (std::vector<std::string>{"PACELINE_JOB", "PACELINE_POD_UID", "PACELINE_STEPS",
+                                             "PACELINE_TOKEN"}));
+  EXPECT_THAT(dump(listener["env"]), HasSubstr("secretKeyRef"));
+  // The program sends to the same place, and acts for nobody at the coordinator.
+  const Json& trainer = pod["spec"]["containers"][1];
+  EXPECT_THAT(dump(trainer["env"]), HasSubstr(dump(listener["env"][2])));
+  EXPECT_EQ(dump(trainer["env"]).find("PACELINE_TOKEN"), std::string::npos);
+  EXPECT_EQ(trainer["volumeMounts"].size(), 1u);
+  EXPECT_EQ(trainer["image"], "mine:2");
+  EXPECT_EQ(pod_manifest(told, "").status().code(), absl::StatusCode::kInvalidArgument);
+}
+
 TEST(ManifestTest, InvalidTemplateOrNameIsRefused) {
   for (const char* bad :
        {"{", "[]", "7", R"({"spec": []})", R"({"metadata": 1})", R"({"spec": {"containers": {}}})",
         R"({"spec": {"containers": [1]}})", R"({"spec": {"containers": [{"name": "a", "env": {}}]}})",
-        R"({"spec": {"volumes": {}}})", R"({"spec": {"containers": [{"volumeMounts": "/d"}]}})"}) {
+        R"({"spec": {"volumes": {}}})", R"({"spec": {"initContainers": {}}})",
+        R"({"spec": {"containers": [{"volumeMounts": "/d"}]}})"}) {
     const absl::Status status = pod_manifest(spec(bad), "i").status();
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << bad;
     EXPECT_THAT(std::string(status.message()), HasSubstr("digits-worker-2-1"));
