@@ -322,7 +322,9 @@ class RunCommand {
       if (!words.empty()) session_.fail(kExitFailed, words);
       session_.exit_code = kExitFailed;
     } else if (state_.phase == kStopped) {
+      const bool own_program = !setup_.job.job.spec.training;  // what it has saved is its own
       const std::string end = deleted_        ? ", and is deleted"
+                              : own_program   ? ""
                               : again.empty() ? str_cat("; it has no checkpoint to go on from: ", why_none())
                                               : str_cat("; ", joined(failed_save(), again));
       session_.fail(kExitInterrupted, str_cat("run \"", state_.name, "\" was ", state_.message, end));

@@ -53,6 +53,7 @@ class OwnProgramsTest(CliCase):
         condition = next(each for each in status["status"]["conditions"] if each["type"] == "Straggling")
         self.assertEqual((condition["status"], condition["reason"]), ("True", "Slow"))
         self.stop(process)
+        self.assertNotIn("checkpoint", process.stderr.read())   # the program's are its own
         told = [event for event in map(json.loads, (self.folder / "output").read_text().splitlines()) if event["type"] == "straggler"]
         self.assertEqual([(event["found"], event["index"]) for event in told], [(True, 1)])
         replay = self.paceline("explain", "own", "--stragglers").stdout
