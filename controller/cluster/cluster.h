@@ -118,8 +118,8 @@ class Cluster {
   // more (so don't call it from the receiver).
   using OnChange = std::function<void(const std::string& key)>;
   virtual void watch(OnChange on_change) = 0;
-  // What is known of a host that may slow down or end what runs there, in words; empty: nothing. The call may
-  // wait for seconds.
+  // The trouble that a host is known to be in, which may slow down or end what runs there, in words; empty:
+  // none. The call may wait for seconds.
   virtual std::string host_trouble(const std::string& /*host*/) { return ""; }
   // The last lines of a pod's log, for error messages.
   virtual absl::StatusOr<std::string> tail_log(const Pod& pod, int lines) = 0;

@@ -219,7 +219,7 @@ void name_node(const Observed& observed, api::Straggler& straggler) {
   straggler.message = diagnosis::message_of(straggler);
 }
 
-// What the cluster says of the nodes at hand is evidence, too.
+// The trouble of the nodes at hand is evidence, too.
 void note_node_trouble(const Observed& observed, api::Straggler& straggler) {
   for (const std::string& name : {straggler.pod, straggler.peer_pod}) {
     const auto pod = std::ranges::find_if(

@@ -1,6 +1,6 @@
 #pragma once
 
-// What a node's conditions and taints say of it that may slow down or end what runs there: those of
+// A node's conditions and taints, and what they say of it that may slow down or end what runs there: those of
 // Kubernetes itself, and those that tools which watch the hardware set. And for how long an answer counts.
 //
 // A condition is trouble where it is not as it should be. One that is named ...Ready or ...Healthy should be
