@@ -131,6 +131,10 @@ void Detector::forget(int place) {
   std::erase_if(findings_, [place](const Finding& each) { return each.place == place; });
 }
 
+void Detector::begin_anew() {
+  *this = Detector(settings_);
+}
+
 void Detector::add(int rank, const StepSample& sample) {
   blocks_.add(rank, sample);
 }
@@ -165,6 +169,18 @@ std::vector<Standing> Detector::standings() const {
                                          member.rate.series.evidence()}),
                    .excess = from_seconds(std::max(0.0, excess)),
                    .found = member.found.has_value()});
+  }
+  return all;
+}
+
+std::vector<double> Detector::own_times() const {
+  std::vector<double> all;
+  for (const int place : places_) {
+    const Member& member = members_[static_cast<std::size_t>(place)];
+    if (member.times < kLeastBlocks) return {};
+    std::array<double, kLeastBlocks> times = member.own_times;
+    std::ranges::sort(times);
+    all.push_back(median_of_sorted(times));
   }
   return all;
 }
@@ -206,6 +222,7 @@ void Detector::judge_member(Member& member, const Block& block, const Row& row, 
   member.busy.noise.add(logs.busy);
   member.rate.noise.add(logs.rate);
   member.ratios[member.count++ % kLatest] = logs.own;
+  member.own_times[member.times++ % kLeastBlocks] = row.own();
   const double busy = row.own() + row.transfer, others_own = std::exp(log_of(row.own()) - logs.own),
                others_busy = std::exp(log_of(busy) - logs.busy);
   // An excess of less than half of what matters counts as none: so a finding ends, too, where steps become

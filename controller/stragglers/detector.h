@@ -77,6 +77,8 @@ class Detector {
   void begin_view(std::span<const int> places);
   // Another member has this place from now on: nothing is found of it.
   void forget(int place);
+  // All members' times are others from the next view on: nothing is known. REQUIRES: begin_view() follows.
+  void begin_anew();
   // REQUIRES: 0 <= rank < members of the view.
   void add(int rank, const StepSample& sample);
   // Draws the conclusions. Whether what is found is something else than before, but for numbers.
@@ -85,6 +87,9 @@ class Detector {
   bool knows() const { return judged_ >= kLeastBlocks; }
   // Each member of the view, by rank.
   std::vector<Standing> standings() const;
+  // Its own time of a step in seconds, by rank: the median of its latest kLeastBlocks blocks. Empty: not all
+  // members have so many.
+  std::vector<double> own_times() const;
   // By place. At most one of kAllSlow, and nothing beside it.
   const std::vector<Finding>& findings() const { return findings_; }
 
@@ -120,6 +125,8 @@ class Detector {
     Sums sums;
     std::array<double, kLatest> ratios{};  // logs of own times, as they are
     std::size_t count = 0;                 // that were put there
+    std::array<double, kLeastBlocks> own_times{};
+    std::size_t times = 0;  // that were put there
   };
   struct Typical {
     double input = 0, compute = 0, update = 0, transfer = 0, wait = 0, step = 0;

@@ -106,6 +106,38 @@ TEST(Detector, MemberThatIsSlowFromTheStartIsFound) {
   EXPECT_EQ(job.found().front().place, 2);
 }
 
+TEST(Detector, OwnTimesAreKnownOnceThereAreEnoughBlocks) {
+  Job job(3, 0.01);
+  job.slow_down(2, 2);
+  job.run(kWarmUp + kLeastBlocks - 1);
+  EXPECT_TRUE(job.detector().own_times().empty());
+  job.run(1);
+  const std::vector<double> times = job.detector().own_times();
+  ASSERT_EQ(times.size(), 3U);
+  EXPECT_NEAR(times[0], 0.26, 0.01);
+  EXPECT_NEAR(times[2], 0.51, 0.02);
+}
+
+TEST(Detector, BegunAnewKnowsNothing) {
+  Job job(3);
+  job.slow_down(1, 2);
+  ASSERT_GE(job.run_until(64, true), 1);
+  job.detector().begin_anew();
+  job.detector().begin_view(std::vector<int>{0, 1, 2});
+  EXPECT_TRUE(job.found().empty());
+  EXPECT_FALSE(job.detector().knows());
+  EXPECT_TRUE(job.detector().own_times().empty());
+  EXPECT_GE(job.run_until(kWarmUp + 64, true), kLeastBlocks) << "it is slow yet";
+}
+
+// Shares that follow speed: the slow member's time is level, and for each sample it takes longer.
+TEST(Detector, SlowMemberWithFewerSamplesIsNoStraggler) {
+  Job job(4);
+  for (int i = 0; i < 4; ++i) job.tell_work(i, i == 1 ? 40 : 80);
+  job.run(400);
+  EXPECT_TRUE(job.found().empty());
+}
+
 TEST(Detector, ReaderIsToldFromCompute) {
   Job job(4);
   job.run(50);
