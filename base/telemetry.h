@@ -135,6 +135,7 @@ struct KernelTelemetry {
 struct MemberTelemetry {
   double input_ms = 0, compute_ms = 0, wait_ms = 0, transfer_ms = 0, update_ms = 0, step_ms = 0;
   std::uint64_t bytes_sent = 0;
+  std::int64_t samples = 0;  // of a step, in a ring: its share of the global batch, as the coordinator cut it
   std::optional<ServerTelemetry> server;
   std::optional<StalenessTelemetry> staleness;
   std::optional<GpuTelemetry> gpu;
@@ -149,6 +150,7 @@ struct MemberTelemetry {
     visit(NamedField{"updateMs", "The optimizer's step."}, m.update_ms);
     visit(NamedField{"stepMs", "The whole step."}, m.step_ms);
     visit(NamedField{"bytesSent", "By its exchange, so far."}, m.bytes_sent);
+    visit(NamedField{"samples", "Of a step: its share of the global batch."}, m.samples);
     visit(NamedField{"server", "Of a parameter server; rates of about a second."}, m.server);
     visit(NamedField{"staleness", "Of a worker's gradients, in updates between read and update."},
           m.staleness);

@@ -230,6 +230,11 @@ std::vector<std::string> straggler_lines(const JobView& job, WallTime now) {
     lines.push_back(str_cat("  ", sanitize(each.message), since));
     if (!each.why.empty()) lines.push_back(str_cat("    ", api::name(each.action), ": ", sanitize(each.why)));
   }
+  const auto& shares = job.status.view.rebalance;
+  if (shares && !shares->even) {
+    lines.push_back("Shares of the global batch:");
+    lines.push_back(str_cat("  since view ", shares->generation.value, ": ", sanitize(shares->message)));
+  }
   if (!job.status.straggler_replacements.empty()) lines.push_back("Replaced stragglers:");
   for (const api::StragglerReplacement& each : job.status.straggler_replacements) {
     lines.push_back(str_cat("  ", age_text(each.at, now), " ago: ", api::name(each.outcome), ": ",

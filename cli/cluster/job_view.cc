@@ -157,6 +157,7 @@ RunState run_state_of(const JobView& job, const api::TrainingJob* spec, const st
   RunState state = job.run ? *job.run : RunState{};
   const api::Status& status = job.status;
   state.status.stragglers = status.stragglers;
+  state.status.view.rebalance = status.view.rebalance;
   if (job.run) return state;
   state.name = state.job = job.name;
   state.ns = job.ns;

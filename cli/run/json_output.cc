@@ -54,6 +54,11 @@ class JsonOutput final : public RunOutput {
     event.update(kube::fields_to_json(each));
     line(event);
   }
+  void rebalance(const api::Rebalance& rebalance) override {
+    Json event = {{"type", "rebalance"}};
+    event.update(kube::fields_to_json(rebalance));
+    line(event);
+  }
   void evaluation(const RunState& s, const coordinator::EvaluationRecord& e) override {
     Json event = {{"type", "evaluation"},
                   {"step", e.step},

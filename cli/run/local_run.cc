@@ -211,6 +211,7 @@ class LocalRunImpl final : public LocalRun, public coordinator::RunObserver, pub
   void on_view(const coordinator::ViewRecord& view) override { batch_.emplace_back(view); }
   void on_view_change(const api::ViewChange& change) override { batch_.emplace_back(change); }
   void on_straggler(const coordinator::StragglerChange& change) override { batch_.emplace_back(change); }
+  void on_rebalance(const api::Rebalance& rebalance) override { batch_.emplace_back(rebalance); }
   void on_steps(std::span<const coordinator::StepRecord> steps) override {
     std::vector<coordinator::StepRecord> records(steps.begin(), steps.end());
     for (coordinator::StepRecord& record : records) record.since_start += attempt_.lock()->before;

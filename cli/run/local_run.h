@@ -40,9 +40,9 @@ struct RunNote {
 };
 
 using RunEvent = std::variant<coordinator::ViewRecord, api::ViewChange, coordinator::StragglerChange,
-                              api::StragglerReplacement, RunNote, coordinator::EvaluationRecord,
-                              coordinator::CheckpointRecord, std::vector<coordinator::StepRecord>,
-                              coordinator::MemberSteps>;
+                              api::StragglerReplacement, api::Rebalance, RunNote,
+                              coordinator::EvaluationRecord, coordinator::CheckpointRecord,
+                              std::vector<coordinator::StepRecord>, coordinator::MemberSteps>;
 
 class LocalRun {
  public:

@@ -64,6 +64,7 @@ class PlainOutput : public RunOutput {
   void view_change(const api::ViewChange& change) override { line(diagnosis::text_of(change)); }
   void straggler(const coordinator::StragglerChange& change) override { line(straggler_text(change)); }
   void replacement(const api::StragglerReplacement& each) override { line(diagnosis::text_of(each)); }
+  void rebalance(const api::Rebalance& rebalance) override { line(rebalance.message); }
   void evaluation(const RunState& state, const coordinator::EvaluationRecord& record) override {
     line(evaluation_text(record, state));
   }
@@ -101,6 +102,7 @@ class LiveOutput : public RunOutput {
   void view_change(const api::ViewChange& change) override { above(diagnosis::text_of(change)); }
   void straggler(const coordinator::StragglerChange& change) override { above(straggler_text(change)); }
   void replacement(const api::StragglerReplacement& each) override { above(diagnosis::text_of(each)); }
+  void rebalance(const api::Rebalance& rebalance) override { above(rebalance.message); }
   // The view itself has the newest.
   void evaluation(const RunState& state, const coordinator::EvaluationRecord& record) override {
     if (!is_shown(++evaluations_) && !record.target_reached) return;

@@ -163,6 +163,9 @@ std::vector<std::string> render_dashboard(const RunState& state, const Terminal&
     const std::string text = acts ? str_cat(each.message, "; ", each.why) : each.message;
     lines.push_back(styled(terminal, Style::kYellow, fit(terminal, sanitize_line(text), width)));
   }
+  const auto& shares = state.status.view.rebalance;
+  if (shares && !shares->even && state.status.stragglers.empty())
+    lines.push_back(styled(terminal, Style::kDim, fit(terminal, sanitize_line(shares->message), width)));
   const int height = height_of(terminal);
   const auto room = [&] { return height - static_cast<int>(lines.size()); };
   if (!state.members.empty() && room() >= kOtherLines) {

@@ -28,7 +28,7 @@ template <> inline constexpr Choice kChoices<RestartPolicy>[] =
 template <> inline constexpr Choice kChoices<RestartScope>[] = {{"Replica"}, {"Role"}, {"Job"}};
 template <> inline constexpr Choice kChoices<CleanPodPolicy>[] = {{"Running"}, {"All"}, {"None"}};
 template <> inline constexpr Choice kChoices<StragglerPolicyAction>[] =
-    {{"Report"}, {"Replace"}, {"Ignore"}, {"Rebalance", true}};
+    {{"Report"}, {"Replace"}, {"Ignore"}, {"Rebalance"}};
 template <> inline constexpr Choice kChoices<ModelType>[] =
     {{"mlp"}, {"cnn"}, {"gpt"}, {"custom"}, {"wide-and-deep"}};
 template <> inline constexpr Choice kChoices<RowOptimizerType>[] = {{"SGD"}, {"Adagrad"}, {"Adam"}, {"FTRL"}};

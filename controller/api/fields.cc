@@ -329,16 +329,20 @@ void visit(FieldVisitor& v, Spec& s) {
     StragglerPolicy& p = s.stragglers;
     v.choice(
         {.name = "action",
-         .meaning = "Report: it is told of; Replace: another pod takes its place, too; Ignore: nobody looks"},
+         .meaning =
+             "Report: it is told of; Replace: another pod takes its place, too; Rebalance: it takes fewer "
+             "samples of the global batch, and the others more; Ignore: nobody looks"},
         p.action);
-    v.number({.name = "factor",
-              .meaning = "A member is replaced that is so many times as slow as the others, or more"},
-             {.min = 1.05, .max = 100}, p.factor);
     v.number(
-        {.name = "lostSeconds",
-         .meaning = "It is replaced once the job has lost so much time to it, and would lose as much again"},
-        {.min = 0, .max = 1e6}, p.lost_seconds);
-    v.integer({.name = "maxReplacements", .meaning = "Of members that are slow, within windowSeconds"},
+        {.name = "factor",
+         .meaning = "Something is done about a member that is so many times as slow as the others, or more"},
+        {.min = 1.05, .max = 100}, p.factor);
+    v.number({.name = "lostSeconds",
+              .meaning =
+                  "Something is done once the job has lost so much time to it, and would lose as much again"},
+             {.min = 0, .max = 1e6}, p.lost_seconds);
+    v.integer({.name = "maxReplacements",
+               .meaning = "With Replace: of members that are slow, within windowSeconds"},
               {.min = 1, .max = kMostStragglerReplacements}, p.max_replacements);
     v.integer(
         {.name = "windowSeconds",

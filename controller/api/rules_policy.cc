@@ -47,9 +47,26 @@ void check_standby(const TrainingJob& job, Findings& f) {
   }
 }
 
+constexpr char kStragglersAction[] = "spec.stragglers.action";
+
+// Only the members of a ring of ours have shares that can differ.
+void check_rebalance(const TrainingJob& job, Findings& f) {
+  const StragglerPolicyAction action = job.spec.stragglers.action;
+  if (action != StragglerPolicyAction::kRebalance || !f.clean(kStragglersAction) || !f.clean(kStrategyType))
+    return;
+  const char* const allowed = "Report or Ignore; or spec.training with strategy.type: AllReduce";
+  if (!job.spec.training) {
+    f.refuse(kStragglersAction, "a program of its own cuts its batches itself", name(action), allowed);
+  } else if (job.spec.strategy.type != StrategyType::kAllReduce) {
+    f.refuse(kStragglersAction,
+             "a gradient that a parameter server takes is of as many samples as another one", name(action),
+             allowed);
+  }
+}
+
 // Without a successor a slow member is told of, and stays.
 void check_stragglers(const TrainingJob& job, Findings& f) {
-  const std::string told = "spec.stragglers.toldByProgram", path = "spec.stragglers.action";
+  const std::string told = "spec.stragglers.toldByProgram", path = kStragglersAction;
   if (job.spec.training && job.spec.stragglers.told_by_program && f.clean(told))
     f.refuse(told, "the built-in trainer measures its own steps", "true", "only without training");
   if (job.spec.stragglers.action != StragglerPolicyAction::kReplace || !f.clean(path) ||
@@ -125,6 +142,7 @@ void check_policies(const TrainingJob& job, Findings& findings) {
   check_scheduling(job, findings);
   check_scopes(job, findings);
   check_standby(job, findings);
+  check_rebalance(job, findings);
   check_stragglers(job, findings);
 }
 

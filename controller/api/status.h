@@ -188,11 +188,13 @@ struct ViewStatus {
   Generation generation;  // 0: none yet
   std::int64_t size = 0;
   std::optional<ViewChange> change;
+  std::optional<Rebalance> rebalance;  // the newest
   bool operator==(const ViewStatus&) const = default;
   static void fields(auto&& visit, auto& x) {
     visit(NamedField{"generation", "Its number."}, x.generation.value);
     visit(NamedField{"size", "Members."}, x.size);
     visit(NamedField{"change", "How the newest view began that another one was before."}, x.change);
+    visit(NamedField{"rebalance", "How shares of the global batch were set anew last."}, x.rebalance);
   }
 };
 

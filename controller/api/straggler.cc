@@ -8,7 +8,7 @@ constexpr const char* kStragglerKindNames[] = {"Slow", "MoreWork", "AllSlow", "S
 constexpr const char* kStragglerCauseNames[] = {"Unknown",     "CpuQuota", "CpuContention", "MemoryPressure",
                                                 "GpuSlowdown", "Storage",  "Input"};
 
-constexpr const char* kStragglerActionNames[] = {"Report", "Wait", "Replace"};
+constexpr const char* kStragglerActionNames[] = {"Report", "Wait", "Replace", "Rebalance"};
 constexpr const char* kReplacementOutcomeNames[] = {"UnderWay",  "Replaced",    "AsSlow",
                                                     "Recovered", "NoSuccessor", "OverBefore"};
 

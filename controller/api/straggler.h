@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/fields.h"
@@ -32,9 +33,10 @@ enum class StragglerCause : std::uint8_t {
 
 // The job's answer to it; `why` says the rest.
 enum class StragglerAction : std::uint8_t {
-  kReport,   // nothing
-  kWait,     // it is replaced once that is worth it
-  kReplace,  // a successor takes over
+  kReport,     // nothing
+  kWait,       // something is done once that is worth it
+  kReplace,    // a successor takes over
+  kRebalance,  // the shares of the global batch follow speed
 };
 
 struct Straggler {
@@ -83,7 +85,8 @@ struct Straggler {
     visit(NamedField{"nodeTrouble", "What the conditions and taints of its node say."}, x.node_trouble);
     visit(NamedField{"since", "When it was found."}, x.since);
     visit(NamedField{"message", "The same in a sentence."}, x.message);
-    visit(NamedField{.name = "action", .about = "Report, Wait or Replace.", .always = true}, x.action);
+    visit(NamedField{.name = "action", .about = "Report, Wait, Replace or Rebalance.", .always = true},
+          x.action);
     visit(NamedField{"why", "Of the action."}, x.why);
   }
 };
@@ -126,6 +129,21 @@ struct StragglerReplacement {
           x.outcome);
     visit(NamedField{"ended", "When it had this outcome."}, x.ended);
     visit(NamedField{"message", "The outcome in a sentence."}, x.message);
+  }
+};
+
+// The shares of the global batch were set anew (spec.stragglers.action: Rebalance).
+struct Rebalance {
+  Generation generation;              // of the first view with these shares
+  std::vector<std::int64_t> samples;  // of a step, by rank
+  bool even = false;                  // each member has as many
+  std::string message;                // why
+  bool operator==(const Rebalance&) const = default;
+  static void fields(auto&& visit, auto& x) {
+    visit(NamedField{"generation", "Of the first view with these shares."}, x.generation.value);
+    visit(NamedField{.name = "samples", .about = "Of a step, by rank.", .items = 1024}, x.samples);
+    visit(NamedField{.name = "even", .about = "Each member has as many.", .always = true}, x.even);
+    visit(NamedField{"message", "Why."}, x.message);
   }
 };
 

@@ -287,7 +287,7 @@ struct RunPolicy {
 };
 
 // The job's answer to a member that holds the others back (docs/stragglers.md).
-enum class StragglerPolicyAction : std::uint8_t { kReport, kReplace, kIgnore };
+enum class StragglerPolicyAction : std::uint8_t { kReport, kReplace, kIgnore, kRebalance };
 
 struct StragglerPolicy {
   StragglerPolicyAction action = StragglerPolicyAction::kReport;

@@ -58,6 +58,7 @@ CoordinatorCore::Impl::Impl(CoreConfig config, TimePoint now)
       suspicions_(config_, places_, watch_),
       stragglers_(ring_ || config_.training.parameter_server().synchronization() ==
                                v1::ParameterServerSpec::SYNCHRONOUS),
+      shares_(config_.training.global_batch_size(), config_.rebalance),
       last_now_(now),
       form_since_(now),
       state_since_(now) {
@@ -323,6 +324,7 @@ void CoordinatorCore::Impl::count_steps(Slot& slot, const v1::Heartbeat& heartbe
   stragglers_.add(slot, number(slot), steps);
   effects_.member_steps.push_back(std::move(steps));
   note_stragglers();
+  if (slot.rank == 0) consider_shares();  // once for all, since it looks at all
 }
 
 void CoordinatorCore::Impl::note_stragglers() {
@@ -331,6 +333,22 @@ void CoordinatorCore::Impl::note_stragglers() {
     log(each.found ? each.straggler.message : diagnosis::end_of(each.straggler));
     effects_.report_changed = true;
   }
+}
+
+void CoordinatorCore::Impl::consider_shares() {
+  if (!ring_ || !shares_.has_rules() || state_ != JobState::kRunning) return;
+  const auto found = stragglers_.now(slots());
+  Report progress;
+  progress_.fill(progress, now_);
+  shares_.consider(
+      {.stragglers = found ? std::span<const api::Straggler>(*found) : std::span<const api::Straggler>(),
+       .own_seconds = stragglers_.own_times(),
+       .left = progress.eta},
+      now_);
+}
+
+void CoordinatorCore::Impl::on(const Rebalance& in) {
+  if (ring_) shares_.set_rules(in.rules);
 }
 
 void CoordinatorCore::Impl::check_weights(const Slot& slot, const v1::Heartbeat& heartbeat) {

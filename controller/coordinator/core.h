@@ -109,15 +109,23 @@ struct FinishedMember {
   int index = 0;
 };
 
+// When shares of the global batch follow the members' speeds (core_shares.h).
+struct RebalanceRules {
+  double factor = 1.2;       // that a member is slow, at least
+  double lost_seconds = 30;  // that the job has lost by then
+  bool operator==(const RebalanceRules&) const = default;
+};
+
 struct CoreConfig {
   std::string job;  // namespace/name
   v1::TrainingSpec training;
   std::string link_key;  // 32 bytes
   std::vector<ExpectedRole> roles;
   std::int64_t attempt = 0;  // of the job: members of an earlier one are refused, of a later one put off
-  std::vector<Incarnation> incarnations;  // the lowest that may attach, where it is not `attempt`
-  std::optional<Incarnation> handover;    // see Handover
-  std::vector<Incarnation> given_up;      // successors that were, and are not to take over any more
+  std::vector<Incarnation> incarnations;    // the lowest that may attach, where it is not `attempt`
+  std::optional<Incarnation> handover;      // see Handover
+  std::vector<Incarnation> given_up;        // successors that were, and are not to take over any more
+  std::optional<RebalanceRules> rebalance;  // of a ring; nothing: its shares are even
   // Fewer that train form no view of a ring. Elastic: a ring goes on without a member that leaves.
   int min_trainers = 1;
   bool elastic = false;
@@ -208,6 +216,10 @@ struct Resize {
 struct Handover {
   std::optional<Incarnation> to;
 };
+// The job's rules are others now.
+struct Rebalance {
+  std::optional<RebalanceRules> rules;
+};
 struct Tick {};
 // Members leave in order. Where another attempt follows, observers stay attached until they find it.
 struct Stop {
@@ -215,7 +227,7 @@ struct Stop {
   bool another_follows = false;
 };
 using Input = std::variant<Attached, Received, StreamEnded, PodFact, AbsentMember, Refused, Resize, Handover,
-                           Tick, Stop>;
+                           Rebalance, Tick, Stop>;
 
 struct Send {
   StreamId stream;
@@ -230,6 +242,7 @@ struct Effects {
   std::optional<ViewRecord> view;
   std::optional<api::ViewChange> view_change;
   std::vector<StragglerChange> stragglers;
+  std::optional<api::Rebalance> rebalance;
   std::vector<StepRecord> steps;
   std::vector<MemberSteps> member_steps;
   std::vector<EvaluationRecord> evaluations;

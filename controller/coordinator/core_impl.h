@@ -20,6 +20,7 @@
 #include "controller/coordinator/core_places.h"
 #include "controller/coordinator/core_progress.h"
 #include "controller/coordinator/core_ring.h"
+#include "controller/coordinator/core_shares.h"
 #include "controller/coordinator/core_stragglers.h"
 #include "controller/coordinator/core_suspicions.h"
 #include "controller/coordinator/core_view_change.h"
@@ -49,6 +50,7 @@ class CoordinatorCore::Impl {
   void on(const Resize& in);
   void drop_surplus();
   void on(const Handover& in);
+  void on(const Rebalance& in);
   void on(const Tick&) {}
   void on(const Stop& in);
   void on_heartbeat(Slot& slot, const v1::Heartbeat& heartbeat);
@@ -61,6 +63,7 @@ class CoordinatorCore::Impl {
   void note_view_change(const v1::ViewBegin& word);
   void count_steps(Slot& slot, const v1::Heartbeat& heartbeat);
   void note_stragglers();
+  void consider_shares();
   void check_weights(const Slot& slot, const v1::Heartbeat& heartbeat);
   void bind(Slot& slot, const Attached& in);
   bool gathers_earlier_view() const { return state_ == JobState::kForming && generation_.value == 0; }
@@ -100,6 +103,9 @@ class CoordinatorCore::Impl {
   void form(std::uint64_t generation, const std::vector<Slot*>& chosen, bool adopts);
   void take_in_joiners();
   void begin_catch_up(Slot& newcomer);
+  bool someone_has_finished() const;
+  void level_shares();
+  bool begin_shares(const std::vector<Slot*>& chosen, bool adopts);
   bool misses_gone();
   void miss_lost();
   void make_view(const std::vector<Slot*>& chosen, bool keeps_ranks);
@@ -149,6 +155,8 @@ class CoordinatorCore::Impl {
   Watch watch_;
   Suspicions suspicions_;
   Stragglers stragglers_;
+  BatchShares shares_;
+  std::optional<api::Rebalance> rebalance_;  // the newest
   TimePoint now_{}, last_now_;
   TimePoint form_since_;     // Forming since
   TimePoint gathers_since_;  // somebody is attached since

@@ -38,6 +38,9 @@ Report CoordinatorCore::Impl::report(TimePoint now) const {
     member.step = slot.step;
     member.telemetry = slot.telemetry;
     member.telemetry.server = slot.load.telemetry();
+    if (ring_ && slot.trains() && slot.rank >= 0 &&
+        static_cast<std::size_t>(slot.rank) < shares_.samples().size())
+      member.telemetry.samples = shares_.samples()[static_cast<std::size_t>(slot.rank)];
     report.bytes_sent += slot.telemetry.bytes_sent;
     if (slot.successor) {
       report.successor = std::move(member);
@@ -55,7 +58,17 @@ Report CoordinatorCore::Impl::report(TimePoint now) const {
   report.refused = refused_;
   report.handed_over = handed_over_;
   report.view_change = view_change_;
+  report.rebalance = rebalance_;
   report.stragglers = stragglers_.now(slots());
+  if (report.stragglers && ring_ && shares_.has_rules()) {
+    for (api::Straggler& each : *report.stragglers) {
+      auto [action, why] = stragglers_.settles() && !shares_.even()
+                               ? BatchShares::Answer{api::StragglerAction::kRebalance, shares_.text()}
+                               : shares_.answer(each);
+      each.action = action;
+      each.why = std::move(why);
+    }
+  }
   report.cleared = stragglers_.cleared();
   if (verdict_) report.verdict_age = std::max(now - verdict_at_, Duration::zero());
   return report;

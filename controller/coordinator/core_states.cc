@@ -29,6 +29,7 @@ void CoordinatorCore::Impl::settle() {
   }
   form_if_complete();
   take_in_joiners();
+  level_shares();
 }
 
 TimePoint CoordinatorCore::Impl::stop_by() const {
@@ -124,6 +125,7 @@ void CoordinatorCore::Impl::form(std::uint64_t generation, const std::vector<Slo
     const bool trained = slot.rank >= 0 && slot.attached() && !slot.surplus;
     if (trained && std::ranges::find(chosen, &slot) == chosen.end()) left_out.push_back(&slot);
   }
+  const bool other_shares = begin_shares(chosen, adopts);
   make_view(chosen, adopts && ring_);
   if (!adopts) {
     for (const Slot* slot : chosen) send_view(*slot);
@@ -140,7 +142,8 @@ void CoordinatorCore::Impl::form(std::uint64_t generation, const std::vector<Slo
   if (leader() != nullptr && leader()->hello) leader_ = leader()->hello->member_id();
   progress_.new_view(!before.empty() && leader_ != before);
   state_ = JobState::kRunning;
-  stragglers_.begin_view(slots());
+  const std::span<const std::int64_t> samples = shares_.samples();
+  stragglers_.begin_view(slots(), shares_.even() ? samples.first(0) : samples, other_shares);
   drop_surplus();
   const std::size_t places = members().size() - (places_.successor() == nullptr ? 0 : 1);
   const bool all = chosen.size() == places;
@@ -151,12 +154,42 @@ void CoordinatorCore::Impl::form(std::uint64_t generation, const std::vector<Slo
   effects_.report_changed = true;
 }
 
+// A member of the view has: training is over, and rank 0 may be saving yet.
+bool CoordinatorCore::Impl::someone_has_finished() const {
+  return std::ranges::any_of(members(), [](const Slot& s) { return s.rank >= 0 && s.left && s.finished; });
+}
+
+// The next view has the same members, and other shares.
+void CoordinatorCore::Impl::level_shares() {
+  if (!ring_ || state_ != JobState::kRunning || suspicions_.open() || !judges() || someone_has_finished())
+    return;
+  if (const auto why = shares_.due()) drain_for_next_view(*why);
+}
+
+// Whether the members of the view, whose ranks are set, have other shares than before.
+bool CoordinatorCore::Impl::begin_shares(const std::vector<Slot*>& chosen, bool adopts) {
+  if (!ring_) return false;
+  std::vector<BatchShares::Member> members;
+  std::vector<double> held;
+  for (const Slot* const slot : chosen) {
+    members.push_back({slot->hello ? slot->hello->member_id() : "", slot->name()});
+    held.push_back(slot->hello ? slot->hello->held_share() : 0);
+  }
+  if (adopts) {
+    shares_.adopt(std::move(members), held);
+    return false;
+  }
+  auto change = shares_.begin_view(generation_, std::move(members));
+  if (!change) return false;
+  effects_.rebalance = rebalance_ = std::move(change);
+  return true;
+}
+
 // Joiners come when all that are wanted have the state, or do not get it from those who train: then the next
 // view begins with a copy of it. Those whose places are to go leave.
 void CoordinatorCore::Impl::take_in_joiners() {
   if (!ring_ || state_ != JobState::kRunning || suspicions_.open() || !judges()) return;
-  const auto has_finished = [](const Slot& s) { return s.rank >= 0 && s.left && s.finished; };
-  if (std::ranges::any_of(members(), has_finished)) return;  // training is over: rank 0 may be saving yet
+  if (someone_has_finished()) return;
   for (const Slot& slot : members()) {
     if (slot.surplus && slot.rank >= 0) return drain_for_next_view(str_cat(slot.name(), " leaves"));
   }
@@ -317,7 +350,9 @@ void CoordinatorCore::Impl::make_view(const std::vector<Slot*>& chosen, bool kee
     slot.served = false;
     v1::ViewMember& member = *view_.add_members();
     member = view_member(slot);
-    if (slot.trains()) member.set_share(1.0 / static_cast<double>(trainers));
+    if (slot.trains())
+      member.set_share(ring_ ? shares_.share(static_cast<std::size_t>(view_.members_size() - 1))
+                             : 1.0 / static_cast<double>(trainers));
     record.members.push_back(slot.name());
   }
   effects_.view = std::move(record);

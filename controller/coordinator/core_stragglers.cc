@@ -71,8 +71,14 @@ void explain_by_each_other(std::vector<api::Straggler>& links, std::vector<api::
 
 }  // namespace
 
-void Stragglers::begin_view(std::span<const Slot> slots) {
+void Stragglers::begin_view(std::span<const Slot> slots, std::span<const std::int64_t> samples,
+                            bool other_samples) {
   if (!looks_) return;
+  work_.assign(samples.begin(), samples.end());
+  if (other_samples) {
+    detector_.begin_anew();
+    anew_ = true;
+  }
   std::vector<std::pair<int, int>> by_rank;  // rank, place
   ranks_.assign(slots.size(), -1);
   ids_.resize(slots.size());
@@ -112,6 +118,8 @@ void Stragglers::add_links(const Slot& slot, int place, const v1::Links& links) 
 void Stragglers::add(const Slot& slot, int place, const MemberSteps& steps) {
   const auto at = static_cast<std::size_t>(place);
   if (!looks_ || at >= ranks_.size() || ranks_[at] < 0 || !slot.trains()) return;
+  const auto rank = static_cast<std::size_t>(ranks_[at]);
+  const double work = rank < work_.size() ? work_[rank] : 0;
   for (std::size_t i = 0; i < steps.steps.size(); ++i) {
     const StepTimes& times = steps.times[i];
     detector_.add(ranks_[at], {.step = steps.steps[i],
@@ -120,7 +128,8 @@ void Stragglers::add(const Slot& slot, int place, const MemberSteps& steps) {
                                .update = times.update,
                                .wait = times.wait,
                                .transfer = times.transfer,
-                               .checkpoint = times.checkpoint});
+                               .checkpoint = times.checkpoint,
+                               .work = work});
   }
 }
 
@@ -145,7 +154,7 @@ std::vector<StragglerChange> Stragglers::conclude(std::span<const Slot> slots) {
 }
 
 std::optional<std::vector<api::Straggler>> Stragglers::now(std::span<const Slot> slots) const {
-  if (!detector_.knows() && links_.findings().empty()) return std::nullopt;
+  if (!detector_.knows() && !settles() && links_.findings().empty()) return std::nullopt;
   return describe(slots);
 }
 
@@ -161,10 +170,26 @@ std::vector<api::Straggler> Stragglers::describe(std::span<const Slot> slots) co
   links.resize(std::min(links.size(), kMostTold));
   std::vector<api::Straggler> found, others;
   for (const stragglers::LinkFinding& link : links) found.push_back(describe(link, slots));
-  for (const stragglers::Finding& finding : findings) others.push_back(describe(finding, slots));
+  for (const stragglers::Finding& finding : findings) {
+    if (finding.kind == stragglers::FindingKind::kMoreWork && !work_.empty()) continue;
+    others.push_back(describe(finding, slots));
+  }
   explain_by_each_other(found, others);
   found.insert(found.end(), others.begin(), others.end());
+  if (!settles()) return found;
+  for (const api::Straggler& each : told_) {
+    if (stands(each, slots)) found.push_back(each);
+  }
   return found;
+}
+
+// Whether a finding from before shares were others is of members that are there yet.
+bool Stragglers::stands(const api::Straggler& told, std::span<const Slot> slots) const {
+  if (told.kind != api::StragglerKind::kSlow) return told.kind == api::StragglerKind::kAllSlow;
+  return std::ranges::any_of(slots, [&](const Slot& slot) {
+    return slot.role == told.role && slot.index == told.index && slot.rank >= 0 && slot.hello &&
+           slot.hello->pod() == told.pod;
+  });
 }
 
 api::Straggler Stragglers::describe(const stragglers::Finding& finding, std::span<const Slot> slots) const {

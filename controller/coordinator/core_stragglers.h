@@ -28,7 +28,11 @@ class Stragglers {
   explicit Stragglers(bool looks) : looks_(looks) {}
 
   // A view of these slots begins; their ranks are set. Another member in a place is another member.
-  void begin_view(std::span<const Slot> slots);
+  // `samples`: of each rank, where shares follow speed: then nobody is told of for having more of them. Where
+  // they are others than before, all times will be: nothing is known until there are enough of those, and the
+  // findings of before stand.
+  void begin_view(std::span<const Slot> slots, std::span<const std::int64_t> samples = {},
+                  bool other_samples = false);
   // Another member has this place.
   void forget(int place) { detector_.forget(place); }
   void add(const Slot& slot, int place, const MemberSteps& steps);
@@ -39,15 +43,22 @@ class Stragglers {
   const std::vector<std::string>& cleared() const { return cleared_; }
   // The stragglers of now. Nothing: too few steps are known.
   std::optional<std::vector<api::Straggler>> now(std::span<const Slot> slots) const;
+  // It knows too few steps of a view with other samples: who is slow was found before.
+  bool settles() const { return anew_ && !detector_.knows(); }
+  // Each member gets stragglers::Detector::own_times().
+  std::vector<double> own_times() const { return detector_.own_times(); }
 
  private:
   std::vector<api::Straggler> describe(std::span<const Slot> slots) const;
+  bool stands(const api::Straggler& told, std::span<const Slot> slots) const;
   api::Straggler describe(const stragglers::Finding& finding, std::span<const Slot> slots) const;
   api::Straggler describe(const stragglers::LinkFinding& finding, std::span<const Slot> slots) const;
 
   bool looks_;
   stragglers::Detector detector_{stragglers::Settings{}};
   stragglers::Links links_;
+  bool anew_ = false;                 // a view with other samples has begun
+  std::vector<double> work_;          // by rank: samples of a step; empty: as many for all
   std::vector<int> ranks_;            // by place; -1: not in the view
   std::vector<std::string> ids_;      // by place: of the member whose steps are known
   std::vector<api::Straggler> told_;  // found, and not cleared yet

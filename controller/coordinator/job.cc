@@ -138,6 +138,7 @@ void Job::publish(const Effects& effects) {
   for (const api::Fault& lost : effects.lost) observer_->on_lost(lost);
   if (effects.view) observer_->on_view(*effects.view);
   if (effects.view_change) observer_->on_view_change(*effects.view_change);
+  if (effects.rebalance) observer_->on_rebalance(*effects.rebalance);
   for (const StragglerChange& change : effects.stragglers) observer_->on_straggler(change);
   if (!effects.steps.empty()) observer_->on_steps(effects.steps);
   for (const MemberSteps& steps : effects.member_steps) observer_->on_member_steps(steps);

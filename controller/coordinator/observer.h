@@ -20,6 +20,7 @@ class RunObserver {
   virtual void on_view(const ViewRecord&) {}
   virtual void on_view_change(const api::ViewChange&) {}  // later: a view has taken its first step
   virtual void on_straggler(const StragglerChange&) {}
+  virtual void on_rebalance(const api::Rebalance&) {}    // after its view
   virtual void on_steps(std::span<const StepRecord>) {}  // rank 0's, in order, each once
   virtual void on_member_steps(const MemberSteps&) {}
   virtual void on_evaluation(const EvaluationRecord&) {}

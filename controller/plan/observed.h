@@ -68,6 +68,7 @@ struct JobReport {
   std::optional<Incarnation> handed_over;  // the newest: this pod has the place of one that was slow
   std::string successor_phase;             // of one that is to take over a place; empty: it has not attached
   std::optional<api::ViewChange> view_change;  // how the newest view began that another one was before
+  std::optional<api::Rebalance> rebalance;     // the newest
   std::optional<std::vector<api::Straggler>> stragglers;  // nothing: too few steps are known
   std::vector<std::string> cleared;                       // pods that were slow, and are no more
   std::optional<api::Fault> fault;                        // its verdict: the root cause

@@ -2,6 +2,7 @@
 // Running.
 
 #include <algorithm>
+#include <limits>
 #include <optional>
 #include <tuple>
 
@@ -194,6 +195,28 @@ void note_view_change(const Observed& observed, Plan& plan) {
                plan);
 }
 
+bool has_even_shares(const JobReport& report) {
+  std::int64_t least = std::numeric_limits<std::int64_t>::max(), most = 0;
+  for (const ReportedMember& member : report.members) {
+    if (member.rank < 0) continue;
+    least = std::min(least, member.telemetry.samples);
+    most = std::max(most, member.telemetry.samples);
+  }
+  return most - least <= 1;
+}
+
+// Likewise. Another coordinator has set none where it goes on with those of the one before, and where it
+// began with even ones.
+void note_rebalance(const Observed& observed, Plan& plan) {
+  const auto& rebalance = observed.report->rebalance;
+  std::optional<api::Rebalance>& told = plan.status.view.rebalance;
+  if (!rebalance && has_even_shares(*observed.report)) told.reset();
+  if (!rebalance || told == rebalance) return;
+  told = rebalance;
+  record_event(observed, false, kStragglerRebalanced, rebalance->message,
+               "a view has other shares of the global batch", plan);
+}
+
 bool is_same(const api::Straggler& a, const api::Straggler& b) {
   return a.kind == b.kind &&
          (a.kind == api::StragglerKind::kAllSlow || (a.pod == b.pod && a.peer_pod == b.peer_pod));
@@ -302,6 +325,7 @@ void note_running(const Observed& observed, Plan& plan) {
     if (observed.report->state != JobState::kRunning) return note_shortage(observed, plan);
     note_whole(observed, plan.status);
     note_view_change(observed, plan);
+    note_rebalance(observed, plan);
     note_stragglers(observed, plan);
     const std::string trains = str_cat("view ", observed.report->generation.value, " with ",
                                        plan.status.view.size, " members trains");

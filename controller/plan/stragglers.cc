@@ -103,6 +103,9 @@ std::string obstacle(const Observed& observed, const Straggler& straggler) {
 
 Judgement judge(const Observed& observed, const api::Status& status, const Straggler& straggler) {
   using enum StragglerAction;
+  // The coordinator decides on shares, and has said so.
+  if (observed.job.spec.stragglers.action == api::StragglerPolicyAction::kRebalance && !straggler.why.empty())
+    return {straggler.action, straggler.why};
   if (const StragglerReplacement* const now = under_way(status)) {
     const bool its = straggler.kind == api::StragglerKind::kSlow && is_of(*now, straggler);
     if (!its)

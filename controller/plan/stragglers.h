@@ -21,6 +21,7 @@ namespace paceline::plan {
 
 // Reasons of events.
 inline constexpr char kStragglerReplacing[] = "StragglerReplacing";
+inline constexpr char kStragglerRebalanced[] = "StragglerRebalanced";  // shares of the batch are others
 inline constexpr char kStragglerReplaced[] = "StragglerReplaced";
 inline constexpr char kStragglerKept[] = "StragglerKept";      // it was to be replaced, and was not
 inline constexpr char kStragglerAsSlow[] = "StragglerAsSlow";  // its successor is slow, too

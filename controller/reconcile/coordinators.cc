@@ -72,6 +72,12 @@ std::vector<coordinator::PodFact> places_of(const api::TrainingJob& job) {
   return places;
 }
 
+std::optional<coordinator::RebalanceRules> rebalance_rules(const api::TrainingJob& job) {
+  const api::StragglerPolicy& policy = job.spec.stragglers;
+  if (policy.action != api::StragglerPolicyAction::kRebalance) return std::nullopt;
+  return coordinator::RebalanceRules{policy.factor, policy.lost_seconds};
+}
+
 bool ignores_stragglers(const api::TrainingJob& job) {
   return job.spec.stragglers.action == api::StragglerPolicyAction::kIgnore;
 }
@@ -134,6 +140,7 @@ absl::StatusOr<coordinator::CoreConfig> core_config(const std::string& key, cons
   }
   core.handover = plan::handover_of(job.job);
   core.given_up = plan::given_up(job.job);
+  core.rebalance = rebalance_rules(job.job);
   core.elastic = plan::is_elastic(job.job);
   core.min_trainers = plan::min_trainers(job.job);
   core.on_member_lost = coordinator::loss_policy(core.training, coordinator::ring_rules(job.job));
@@ -165,6 +172,7 @@ class Coordinators::Entry final : public coordinator::RunObserver {
         places_(places_of(job.job)),
         roles_(expected_roles(job.job)),
         handover_(plan::handover_of(job.job)),
+        rebalance_(rebalance_rules(job.job)),
         ignores_stragglers_(ignores_stragglers(job.job)),
         observer_(observer),
         log_(log),
@@ -222,6 +230,8 @@ class Coordinators::Entry final : public coordinator::RunObserver {
     ignores_stragglers_.store(ignores_stragglers(job));
     const std::optional<plan::Incarnation> to = plan::handover_of(job);
     if (std::exchange(*handover_.lock(), to) != to) coordinator_->feed(coordinator::Handover{to});
+    const std::optional<coordinator::RebalanceRules> rules = rebalance_rules(job);
+    if (std::exchange(*rebalance_.lock(), rules) != rules) coordinator_->feed(coordinator::Rebalance{rules});
   }
   void pods_gone(const std::vector<std::string>& names) {
     const std::vector<coordinator::PodFact> places = *places_.lock();
@@ -257,6 +267,10 @@ class Coordinators::Entry final : public coordinator::RunObserver {
   void on_view_change(const api::ViewChange& change) override {
     look();
     if (observer_ != nullptr) observer_->on_view_change(change);
+  }
+  void on_rebalance(const api::Rebalance& rebalance) override {
+    look();
+    if (observer_ != nullptr) observer_->on_rebalance(rebalance);
   }
   void on_straggler(const coordinator::StragglerChange& change) override {
     look();
@@ -307,6 +321,7 @@ class Coordinators::Entry final : public coordinator::RunObserver {
   Guarded<std::vector<coordinator::PodFact>> places_;
   Guarded<std::vector<coordinator::ExpectedRole>> roles_;
   Guarded<std::optional<plan::Incarnation>> handover_;
+  Guarded<std::optional<coordinator::RebalanceRules>> rebalance_;
   std::atomic<bool> ignores_stragglers_;
   coordinator::RunObserver* const observer_;
   const Logger& log_;

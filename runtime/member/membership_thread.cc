@@ -178,6 +178,7 @@ v1::MemberMessage MembershipImpl::hello() {
     hello.set_held_generation(state->view.generation());
     hello.set_held_size(static_cast<std::uint32_t>(state->view.members_size()));
     hello.set_held_rank(static_cast<std::uint32_t>(rank));
+    hello.set_held_share(state->view.members(rank).share());
   }
   return message;
 }

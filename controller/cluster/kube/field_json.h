@@ -50,7 +50,7 @@ struct Names<api::StragglerCause>
     : ApiNames<api::StragglerCause, api::StragglerCause::kInput, api::StragglerCause::kUnknown> {};
 template <>
 struct Names<api::StragglerAction>
-    : ApiNames<api::StragglerAction, api::StragglerAction::kReplace, api::StragglerAction::kReport> {};
+    : ApiNames<api::StragglerAction, api::StragglerAction::kRebalance, api::StragglerAction::kReport> {};
 template <>
 struct Names<api::ReplacementOutcome>
     : ApiNames<api::ReplacementOutcome, api::ReplacementOutcome::kOverBefore,

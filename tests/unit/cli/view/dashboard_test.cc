@@ -52,6 +52,15 @@ chief-0     7  Training    50      -     1.50  0.25         -       -      2.00
 worker-0    7  Training    50      -     1.50  0.25         -       -      2.00)");
 }
 
+TEST(DashboardTest, TellsOfSharesWhileTheyAreNotEven) {
+  RunState state = running();
+  const std::size_t before = render_dashboard(state, Terminal{}).size();
+  state.status.view.rebalance = api::Rebalance{.even = false, .message = "worker-0 takes 20 of 96"};
+  EXPECT_EQ(render_dashboard(state, Terminal{}).size(), before + 1);
+  state.status.view.rebalance->even = true;
+  EXPECT_EQ(render_dashboard(state, Terminal{}).size(), before);
+}
+
 RunState with_servers() {
   RunState state = running();
   state.members[1].telemetry.staleness = StalenessTelemetry{

@@ -121,6 +121,45 @@ TEST_F(StragglersTest, NewMemberInThePlaceIsNotTheOldOne) {
   EXPECT_FALSE(changes[0].found);
 }
 
+TEST_F(StragglersTest, FindingStandsUntilTimesWithOtherSharesAreKnown) {
+  step_until_change();
+  EXPECT_EQ(stragglers_.own_times().size(), 4U);
+  const std::vector<std::int64_t> samples = {36, 20, 36, 36};
+  stragglers_.begin_view(slots_, samples, true);
+  slow_ = -1;
+  EXPECT_TRUE(stragglers_.settles());
+  EXPECT_TRUE(stragglers_.own_times().empty());
+  int steps = 0;
+  while (stragglers_.settles()) {
+    ASSERT_EQ(stragglers_.now(slots_)->size(), 1U);
+    EXPECT_EQ(stragglers_.now(slots_)->front().index, 2);
+    const auto changes = step();
+    ++steps;
+    EXPECT_EQ(changes.size(), stragglers_.settles() ? 0U : 1U);
+  }
+  EXPECT_EQ(steps, stragglers::kWarmUp + stragglers::kLeastBlocks);
+  EXPECT_TRUE(stragglers_.now(slots_)->empty());
+}
+
+TEST_F(StragglersTest, FindingOfAMemberThatIsGoneDoesNotStand) {
+  step_until_change();
+  slots_[2].rank = -1;
+  slots_[3].rank = 0;
+  slots_[1].rank = 1;
+  slots_[0].rank = 2;
+  stragglers_.begin_view(slots_, {}, true);
+  EXPECT_TRUE(stragglers_.settles());
+  const auto changes = stragglers_.conclude(slots_);
+  ASSERT_EQ(changes.size(), 1U);
+  EXPECT_FALSE(changes[0].found);
+}
+
+TEST_F(StragglersTest, MemberIsNotToldOfForTheSamplesThatItWasGiven) {
+  // The rank of the member with index 2 is 1.
+  stragglers_.begin_view(slots_, std::vector<std::int64_t>{32, 64, 32, 32}, true);
+  EXPECT_TRUE(step_until_change().empty());
+}
+
 TEST_F(StragglersTest, MemberThatLeftTheViewIsAStragglerNoMore) {
   step_until_change();
   slots_[2].rank = -1;

@@ -27,6 +27,8 @@ LossDecision next_view(const api::Fault&, int) {
 
 using Line = paceline::ScriptLine;
 
+constexpr RebalanceRules kRules{.lost_seconds = 0};
+
 Role role_of(const std::string& name) {
   for (const Role role : {Role::kChief, Role::kWorker, Role::kServer, Role::kEvaluator}) {
     if (name == role_name(role)) return role;
@@ -102,6 +104,8 @@ class Player {
     if (line.has("given_up"))
       config.given_up = {
           {Role::kWorker, static_cast<int>(line.number("given_up")), line.number("number", 1)}};
+    config.training.set_global_batch_size(line.number("batch"));
+    if (line.has("rebalance")) config.rebalance = kRules;
     if (line.has("lost")) config.lost.push_back({.fault = {.index = static_cast<int>(line.number("lost"))}});
     if (line.has("finished"))
       config.finished.push_back({Role::kWorker, static_cast<int>(line.number("finished"))});
@@ -160,6 +164,8 @@ class Player {
       return Handover{Incarnation{role_of(line.words[1]), std::atoi(line.words[2].c_str()),
                                   std::atoi(line.words[3].c_str())}};
     }
+    if (command == "rebalance")
+      return Rebalance{line.words[1] == "on" ? std::optional(kRules) : std::nullopt};
     if (command == "refused") return Refused{line.words[1]};
     if (command == "resize") {
       Resize resize{
@@ -240,6 +246,7 @@ class Player {
     const int place =
         std::atoi(index.c_str()) + (role == "chief" ? 0 : chiefs_) + (role == "ps" ? workers_ : 0);
     hello.set_held_rank(static_cast<std::uint32_t>(line.number("rank", place)));
+    hello.set_held_share(std::atof(line.text("share").c_str()));
     hello.set_held_size(static_cast<std::uint32_t>(line.number("size", members_)));
     return hello;
   }
@@ -290,7 +297,7 @@ class Player {
     if (line.has("gpu")) beat.mutable_gpu()->set_name(line.text("gpu"));
     for (int i = 0; i < line.number("times"); ++i) {
       beat.add_step_times()->set_compute_ns(line.number("own_ms") * 1'000'000);
-      beat.add_step_time_steps(i + 1);
+      beat.add_step_time_steps(line.number("first", 1) + i);
     }
     Line repeated("beat " + line.words[1]);
     for (const char* key : {"gen", "phase", "step", "samples"}) {
@@ -316,6 +323,7 @@ class Player {
       for (const std::string& member : effects.view->members) out_ << " " << member;
       out_ << "\n";
     }
+    if (effects.rebalance) at() << "REBALANCE: " << effects.rebalance->message << "\n";
     for (const StepRecord& record : effects.steps) at() << "record of step " << record.step << "\n";
     for (const MemberSteps& steps : effects.member_steps)
       at() << "times of " << steps.steps.size() << " steps, rank " << steps.rank << "\n";
@@ -331,12 +339,25 @@ class Player {
     for (const api::Victim& victim : fault.victims) at() << "  victim " << diagnosis::text_of(victim) << "\n";
   }
 
+  // In thousandths; empty: all are equal.
+  static std::string shares_of(const v1::View& view) {
+    std::string text;
+    bool even = true;
+    for (const v1::ViewMember& each : view.members()) {
+      if (each.share() == 0) continue;  // a server's
+      text += str_cat(text.empty() ? ", shares " : " ", static_cast<int>(each.share() * 1000 + 0.5));
+      even &= each.share() == view.members(0).share();
+    }
+    return even ? "" : text;
+  }
+
   static std::string describe(const v1::CoordinatorMessage& message) {
     switch (message.kind_case()) {
       case v1::CoordinatorMessage::kWelcome:
         return "Welcome";
       case v1::CoordinatorMessage::kView:
-        return str_cat("View ", message.view().generation(), " of ", message.view().members_size());
+        return str_cat("View ", message.view().generation(), " of ", message.view().members_size(),
+                       shares_of(message.view()));
       case v1::CoordinatorMessage::kDrain:
         return str_cat("Drain ", message.drain().generation());
       case v1::CoordinatorMessage::kCatchUp: {
@@ -370,7 +391,13 @@ class Player {
       if (m.telemetry.staleness)
         out_ << ", dropped " << m.telemetry.staleness->dropped << ", stale " << m.telemetry.staleness->max;
       if (m.telemetry.gpu) out_ << ", on " << m.telemetry.gpu->name;
+      if (m.telemetry.samples > 0) out_ << ", takes " << m.telemetry.samples;
       out_ << "\n";
+    }
+    if (report.stragglers) {
+      for (const api::Straggler& each : *report.stragglers)
+        at() << "  straggler " << member_name(each.role, each.index) << ": " << api::name(each.action) << ": "
+             << each.why << "\n";
     }
     at() << "  step " << report.step << "/" << report.total_steps << ", " << report.samples << " samples, "
          << static_cast<int>(report.samples_per_second + 0.5) << "/s, eta "

@@ -372,6 +372,45 @@ TEST_F(PlanStragglersTest, NodesOfBothEndsOfASlowLinkAreToldOf) {
   EXPECT_EQ(straggler().action, StragglerAction::kReport);
 }
 
+TEST_F(PlanStragglersTest, CoordinatorsAnswerToAStragglerStands) {
+  world.job.spec.stragglers.action = api::StragglerPolicyAction::kRebalance;
+  world.report->stragglers->front().action = StragglerAction::kRebalance;
+  world.report->stragglers->front().why = "worker-1 takes 40 of 256 samples";
+  look(minutes(5));
+  EXPECT_EQ(straggler().action, StragglerAction::kRebalance);
+  EXPECT_EQ(straggler().why, "worker-1 takes 40 of 256 samples");
+  EXPECT_THAT(told(), IsEmpty()) << "nobody is replaced";
+}
+
+TEST_F(PlanStragglersTest, NewSharesAreToldOfOnce) {
+  const auto events = [](const Plan& made) {
+    return std::ranges::count_if(made.actions, [](const Action& action) {
+      const auto* const event = std::get_if<RecordEvent>(&action);
+      return event != nullptr && event->event.reason == kStragglerRebalanced;
+    });
+  };
+  const api::Rebalance shares{
+      .generation = Generation{2}, .samples = {72, 40, 72, 72}, .message = "they follow speed"};
+  world.report->rebalance = shares;
+  EXPECT_EQ(events(look()), 1);
+  EXPECT_EQ(world.job.status.view.rebalance, shares);
+  EXPECT_EQ(events(look(seconds(1))), 0);
+  world.report->rebalance->generation = Generation{3};
+  EXPECT_EQ(events(look()), 1);
+}
+
+TEST_F(PlanStragglersTest, SharesOfAnotherCoordinatorsViewAreKeptWhileMembersHaveThem) {
+  world.report->rebalance = api::Rebalance{.generation = Generation{2}, .samples = {72, 40, 72, 72}};
+  look();
+  world.report->rebalance.reset();
+  for (ReportedMember& member : world.report->members) member.telemetry.samples = member.rank == 1 ? 40 : 72;
+  look();
+  EXPECT_TRUE(world.job.status.view.rebalance);
+  for (ReportedMember& member : world.report->members) member.telemetry.samples = 64;
+  look();
+  EXPECT_FALSE(world.job.status.view.rebalance);
+}
+
 TEST_F(PlanStragglersTest, AStragglerIsToldOfWithItsNode) {
   world.report->stragglers->front().host = "fashion-worker-1";
   look();
