@@ -113,6 +113,7 @@ v1::MemberMessage Attachment::hello() const {
     hello.set_held_generation(view_.generation());
     hello.set_held_size(static_cast<std::uint32_t>(view_.members_size()));
     hello.set_held_rank(static_cast<std::uint32_t>(rank));
+    hello.set_held_share(view_.members(rank).share());
   }
   return message;
 }

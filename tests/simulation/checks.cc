@@ -60,6 +60,9 @@ void Checks::on_view_seen(const MemberProcess& member, const v1::View& view) {
                                                  members);
   if (is_new) trace_.add(seen->first, ": ", members);
   if (is_new) last_view_ = trace_.now();
+  if (is_new)
+    shares_.on_view(str_cat(member.job_uid(), "/", member.attempt(), " by ", member.coordinator()), view,
+                    members, training_.ledger.global_batch_size, job_.get());
   if (seen->second != members) {
     trace_.fail("one view for each generation", seen->first, " is {", members, "} for ", member.name(),
                 ", and {", seen->second, "} for another");

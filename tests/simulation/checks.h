@@ -16,6 +16,7 @@
 #include "runtime/trainer/state_source.h"
 #include "tests/simulation/api_server.h"
 #include "tests/simulation/handover_checks.h"
+#include "tests/simulation/share_checks.h"
 #include "tests/simulation/trace.h"
 
 namespace paceline::simulation {
@@ -33,7 +34,8 @@ class Checks {
         api_(api),
         harmless_(harmless),
         keeps_(keeps),
-        handovers_(trace, api) {}
+        handovers_(trace, api),
+        shares_(trace) {}
 
   // Weights: what a step makes of them, and what they are after so many steps of an undisturbed training.
   static std::uint64_t sum_of(std::span<const std::int64_t> samples);
@@ -41,6 +43,7 @@ class Checks {
   std::uint64_t weights_after(Step steps);
 
   const HandoverChecks& handovers() const { return handovers_; }
+  const ShareChecks& shares() const { return shares_; }
 
   // Generations rise for each member; a coordinator gives a generation one view, and so do several to one
   // member; ranks are a permutation; sizes within bounds, and no less than before where nobody is harmed.
@@ -99,6 +102,7 @@ class Checks {
   std::map<std::string, std::int64_t> sizes_;         // of the newest view of each job, by uid
   std::shared_ptr<const reconcile::StoredJob> job_;   // as it was written last
   HandoverChecks handovers_;
+  ShareChecks shares_;
 };
 
 }  // namespace paceline::simulation

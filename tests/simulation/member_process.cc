@@ -332,7 +332,10 @@ void MemberProcess::compute() {
   hanging_ = hangs_ && steps_in_view_ >= kFewSteps;
   if (hanging_) return around_.trace.add(name_, " hangs at step ", held_step_);
   const Duration time = around_.dice.between(around_.training.fastest, around_.training.slowest);
-  after(std::chrono::round<Duration>(time * slowness_), [this] {
+  const double of_even = around_.training.follows_shares
+                             ? view_.members(rank_).share() * static_cast<double>(view_.members_size())
+                             : 1;
+  after(std::chrono::round<Duration>(time * slowness_ * of_even), [this] {
     scope_.reset();
     if (fails_) {
       error_ = absl::InternalError("an error of its own");

@@ -27,6 +27,7 @@ struct Training {
   trainer::StepPlan plan;
   Duration compute = std::chrono::milliseconds(50);  // of a step
   Duration fastest{}, slowest{};                     // step: any time between
+  bool follows_shares = false;                       // so long with even shares; else whatever they are
   Duration save = std::chrono::milliseconds(100);    // of a checkpoint
 };
 

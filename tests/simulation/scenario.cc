@@ -70,6 +70,11 @@ bool is_of_slow_members(std::uint64_t seed) {
   return seed % 8 == 1 || seed % 8 == 2;
 }
 
+// A sixteenth of the seeds: shares of the batch follow speed, and nobody is replaced.
+bool is_of_shares(std::uint64_t seed) {
+  return seed % 32 == 14 || seed % 32 == 19;
+}
+
 }  // namespace
 
 Scenario::Scenario(std::uint64_t of) : seed(of) {
@@ -113,9 +118,10 @@ Scenario::Scenario(std::uint64_t of) : seed(of) {
   nodes = static_cast<int>(dice.between(2, 5));
   controllers = dice.chance(0.4) ? 2 : 1;
 
-  has_slow = is_of_slow_members(seed);
+  has_slow = is_of_slow_members(seed) || is_of_shares(seed);
   Dice slow(seed, 5);
   if (has_slow) slow_down(slow);
+  if (is_of_shares(seed)) follow_speed();
   const Duration length = training.compute * *train.steps * 5 / 4 + seconds(12);
   harmless = dice.chance(0.2);
   const bool storm = dice.chance(0.2);
@@ -171,6 +177,16 @@ void Scenario::slow_down(Dice& dice) {
   const std::int64_t most = std::max(
       workers, roles.worker ? roles.worker->max_replicas.value_or(0) + roles.worker->standby.value_or(0) : 0);
   if (dice.chance(0.15)) room = static_cast<int>(most + (roles.chief ? 1 : 0));
+}
+
+// There are samples enough to be shared out, and a step takes as long as a member has of them.
+void Scenario::follow_speed() {
+  constexpr std::int64_t kBatch = 96;
+  api::Spec& spec = job.job.spec;
+  spec.stragglers.action = api::StragglerPolicyAction::kRebalance;
+  spec.training->global_batch_size = training.ledger.global_batch_size = kBatch;
+  training.ledger.samples += kBatch;
+  training.follows_shares = true;
 }
 
 void Scenario::add_slow_members(Dice& dice, Duration length) {

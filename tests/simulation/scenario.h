@@ -63,12 +63,13 @@ struct Scenario {
   bool must_succeed =
       false;  // the policies allow no other end, whatever the faults are; or no member is at fault
   bool harmless = false;     // nothing happens to a member: nobody starts again
-  bool has_slow = false;     // members, which are to be replaced
+  bool has_slow = false;     // members, which are to be replaced, or to have fewer samples
   bool undisturbed = false;  // but for that
   std::optional<int> room;   // so many pods run at once
 
  private:
   void slow_down(Dice& dice);  // the job is one that slow members can be found in
+  void follow_speed();
   void add_slow_members(Dice& dice, Duration length);
 };
 

@@ -49,20 +49,24 @@ int main(int argc, char** argv) {
   std::uint64_t events = 0, failures = 0;
   paceline::Duration time{};
   paceline::simulation::HandoverChecks::Counts handovers;
+  int shares_set = 0;
   for (std::uint64_t seed = from; seed < from + seeds; ++seed) {
     const paceline::simulation::Outcome outcome = paceline::simulation::World(seed, trace).run();
     events += outcome.events;
     time += outcome.time;
     handovers.begun += outcome.handovers.begun;
     handovers.done += outcome.handovers.done;
+    shares_set += outcome.shares_set;
     if (!outcome.failure) continue;
     ++failures;
     print_failure(seed, outcome, trace);
   }
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
-  std::printf("%llu seeds, %llu failures, %llu events, %d of %d handovers, %.1f virtual hours, %.1f s\n",
-              static_cast<unsigned long long>(seeds), static_cast<unsigned long long>(failures),
-              static_cast<unsigned long long>(events), handovers.done, handovers.begun,
-              std::chrono::duration<double, std::ratio<3600>>(time).count(), took.count());
+  std::printf(
+      "%llu seeds, %llu failures, %llu events, %d of %d handovers, shares set %d times, %.1f virtual hours, "
+      "%.1f s\n",
+      static_cast<unsigned long long>(seeds), static_cast<unsigned long long>(failures),
+      static_cast<unsigned long long>(events), handovers.done, handovers.begun, shares_set,
+      std::chrono::duration<double, std::ratio<3600>>(time).count(), took.count());
   return failures == 0 ? 0 : 1;
 }

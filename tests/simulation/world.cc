@@ -66,6 +66,7 @@ Outcome World::run() {
           .trace = {trace_.lines().begin(), trace_.lines().end()},
           .events = events_.count(),
           .handovers = checks_.handovers().counts(),
+          .shares_set = checks_.shares().changes(),
           .time = events_.elapsed()};
 }
 

@@ -27,7 +27,8 @@ struct Outcome {
   std::vector<std::string> trace;      // its last lines
   std::uint64_t events = 0;
   HandoverChecks::Counts handovers;
-  Duration time{};  // virtual
+  int shares_set = 0;  // anew, of the same members
+  Duration time{};     // virtual
 };
 
 class World {
