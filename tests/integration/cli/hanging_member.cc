@@ -2,6 +2,9 @@
 // milliseconds. Else it is as paceline-worker. Parameters of the data set: member, "worker-1" (of its first
 // incarnation), file, and milliseconds, where it is only slow; pace, milliseconds that a batch takes at all
 // members, as if an accelerator computed meanwhile.
+//
+// Its model "laborious" computes more than it needs: `work` times at all members, and `factor` times as often
+// at `member`. What it computes is the same.
 
 #include <unistd.h>
 
@@ -13,6 +16,7 @@
 #include <utility>
 
 #include "runtime/bin/run_member.h"
+#include "runtime/tensor/graph.h"
 
 namespace {
 
@@ -69,10 +73,35 @@ absl::StatusOr<data::Datasets> make_hanging_data(const std::map<std::string, std
   return sets;
 }
 
+class LaboriousModel final : public paceline::model::Model {
+ public:
+  explicit LaboriousModel(int work) : work_(work) {}
+  absl::Status build(paceline::tensor::GraphBuilder& graph, const data::SampleShape& sample) const override {
+    constexpr std::int64_t kWidth = 1024;
+    const paceline::tensor::Value hidden = graph.tanh(graph.dense("in", graph.input(sample.dims), kWidth));
+    paceline::tensor::Value labour = hidden;
+    for (int i = 0; i < work_; ++i) labour = graph.gelu(labour);
+    graph.softmax_cross_entropy(
+        graph.dense("out", graph.add(hidden, graph.scale(labour, 0)), sample.classes));
+    return graph.status();
+  }
+
+ private:
+  const int work_;
+};
+
+absl::StatusOr<std::unique_ptr<paceline::model::Model>> make_laborious_model(
+    const paceline::model::Parameters& parameters) {
+  const std::string self = variable("PACELINE_ROLE") + "-" + variable("PACELINE_INDEX");
+  const int factor = parameters.at("member") == self ? std::stoi(parameters.at("factor")) : 1;
+  return std::make_unique<LaboriousModel>(std::stoi(parameters.at("work")) * factor);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   paceline::trainer::Registry registry;
   registry.add_dataset("hanging", make_hanging_data);
+  registry.add_model("laborious", make_laborious_model);
   return paceline::run_member(argc, argv, std::move(registry));
 }

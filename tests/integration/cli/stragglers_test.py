@@ -2,9 +2,10 @@
 
 import json
 import os
+import pathlib
 
 import unittest_report
-from cli_support import ENDLESS, SLOW, CliCase, until
+from cli_support import ENDLESS, SLOW, CliCase, tensors_of, until
 
 PROGRAM = os.environ["PACELINE_HANGING_MEMBER"]
 
@@ -24,6 +25,27 @@ spec:
     optimizer: {{type: SGD, learningRate: 0.01}}
     globalBatchSize: 48
     steps: {ENDLESS}
+{action}"""
+
+
+BATCH = 480
+
+
+def laborious(steps, factor, action=""):
+    """Two that compute; worker-1 does so `factor` times as often."""
+    return f"""
+apiVersion: paceline.dev/v1alpha1
+kind: TrainingJob
+metadata: {{name: labours}}
+spec:
+  replicaSpecs:
+    worker: {{replicas: 2, template: {{spec: {{containers: [{{name: trainer, command: [{PROGRAM}]}}]}}}}}}
+  training:
+    model: {{type: custom, name: laborious, parameters: {{member: worker-1, work: "20", factor: "{factor}"}}}}
+    data: {{format: custom, custom: {{name: hanging, parameters: {{member: nobody, file: none}}}}}}
+    optimizer: {{type: SGD, learningRate: 0.01}}
+    globalBatchSize: {BATCH}
+    steps: {steps}
 {action}"""
 
 
@@ -88,6 +110,56 @@ class StragglersTest(CliCase):
         self.assertEqual([(each["outcome"], each["successor"]) for each in told],
                          [("UnderWay", "straggles-worker-1-1"), ("Replaced", "straggles-worker-1-1")])
         self.nothing_left()
+
+    def labours(self):
+        return self.status("labours")["status"]
+
+    def members(self):
+        return self.status("labours")["members"]
+
+    def computing(self):
+        """What a step's computing takes of each, in ms."""
+        return [member.get("computeMs", 0) for member in self.members()]
+
+    def test_a_slow_member_takes_fewer_samples(self):
+        output = self.folder / "output"
+        with output.open("w") as stdout:
+            process = self.start("run", self.write(laborious(ENDLESS, 3, "  stragglers: {action: Rebalance, lostSeconds: 0.5}\n")),
+                                 "--output", "json", stdout=stdout)
+        until(lambda: (lambda s: s and s["step"] > 20)(self.status("labours")), 40 * SLOW, "it trains")
+        self.assertEqual([member["samples"] for member in self.members()], [BATCH // 2, BATCH // 2])
+        before = until(lambda: (lambda c: c if min(c) > 0 else None)(self.computing()), 20 * SLOW, "members tell of their steps")
+        self.assertGreater(before[1], 1.5 * before[0])
+        shares = until(lambda: self.labours()["view"].get("rebalance"), 60 * SLOW, "shares follow speed")
+        self.assertEqual((shares["generation"], sum(shares["samples"]), shares["even"]), (2, BATCH, False))
+        self.assertLess(shares["samples"][1], 0.8 * shares["samples"][0])
+        self.assertGreaterEqual(shares["samples"][1], 1)
+        until(lambda: [member["samples"] for member in self.members()] == shares["samples"], 20 * SLOW, "members have them")
+        change = until(lambda: (lambda c: c if c and c["generation"] == 2 else None)(self.labours()["view"].get("change")), 20 * SLOW, "it trains")
+        self.assertEqual((change.get("came", []), change.get("left", []), change["stepsLost"]), ([], [], 0))
+        found = self.labours().get("stragglers", [])
+        self.assertEqual([each["action"] for each in found], ["Rebalance"] * len(found))
+        until(lambda: not self.labours().get("stragglers"), 60 * SLOW, "nobody is a straggler any more")
+        after = self.computing()
+        self.assertLess(after[1] / after[0], before[1] / before[0])
+        self.stop(process)
+        told = [event for event in map(json.loads, output.read_text().splitlines()) if event["type"] == "rebalance"]
+        self.assertEqual((told[0]["generation"], told[0]["samples"], told[0]["even"]), (2, shares["samples"], False))
+        events = [json.loads(line) for line in (pathlib.Path(self.status("labours")["folder"]) / "events.jsonl").read_text().splitlines()]
+        self.assertIn("StragglerRebalanced", [event["reason"] for event in events])
+        self.nothing_left()
+
+    def test_each_sample_counts_once_with_whatever_shares(self):
+        even = self.events(self.write(laborious(900, 1)), "--name", "even")
+        uneven = self.events(self.write(laborious(900, 3, "  stragglers: {action: Rebalance, lostSeconds: 0}\n")), "--name", "uneven")
+        self.assertTrue(any(event["type"] == "rebalance" and not event["even"] for event in uneven))
+        last = {name: events[-1] for name, events in (("even", even), ("uneven", uneven))}
+        self.assertEqual([(each["step"], each["samples"], each["weightsCheckedStep"]) for each in last.values()], [(900, 900 * BATCH, 900)] * 2)
+        a, b = (tensors_of(each["model"]) for each in last.values())
+        self.assertEqual(a.keys(), b.keys())
+        for name, values in a.items():
+            scale = max(map(abs, values))
+            self.assertLess(max(abs(x - y) for x, y in zip(values, b[name])), 1e-3 * scale, name)
 
 
 if __name__ == "__main__":
