@@ -111,7 +111,8 @@ inline void run_worker(const Coordinator& coordinator, int index, MemberResult& 
   auto fabric = collective::Fabric::create({.arena_bytes = std::size_t{1} << 28}, clock);
   ASSERT_TRUE(fabric.ok()) << fabric.status();
   const auto& address = (*fabric)->address();
-  member::Presence presence{address.host_id, address.local_socket, address.tcp};
+  member::Presence presence{
+      .host_id = address.host_id, .local_socket = address.local_socket, .tcp = address.tcp};
   auto membership = member::Membership::attach(worker_environment(coordinator.address(), index), presence, {},
                                                clock, Deadline::after(clock.now(), std::chrono::seconds(20)));
   ASSERT_TRUE(membership.ok()) << membership.status();
