@@ -34,7 +34,7 @@ struct SimulateOptions {
   std::string what, file;
   std::string workers, sigma, staleness;  // numbers, with commas between
   double mu = 3;
-  Step steps = 200;
+  Step steps = 200, replaced_after = 20;
   std::uint64_t seed = 1;
   int slow = 0, repeats = 5, backups = -1;
   double lambda = 0.5;
@@ -133,7 +133,8 @@ absl::Status simulate_stragglers(const SimulateOptions& options) {
   simulation::StragglerOptions study{.steps = options.steps,
                                      .seed = options.seed,
                                      .staleness = numbers.staleness,
-                                     .late_workers_stop = options.stop_late};
+                                     .late_workers_stop = options.stop_late,
+                                     .replaced_after = options.replaced_after};
   if (!options.json)
     std::cout << heading(options) << ", " << pluralize(options.steps, "step", "steps") << "\n" << std::flush;
   std::vector<simulation::StragglerCase> results;
@@ -262,6 +263,10 @@ void add_simulate(CLI::App& app, Session& session) {
       ->check(number_between(-10, 20));
   add_value(*command, "--slow", options->slow, "N", "So many workers are always 10 times slower (default: 0)")
       ->check(whole_number_between(0, 10'000));
+  add_value(*command, "--replaced-after", options->replaced_after, "N",
+            "stragglers: with --slow, steps until other workers have their places in one more mode "
+            "(default: 20, as many as it takes to find them)")
+      ->check(whole_number_between<Step>(0, 1'000'000));
   add_value(*command, "--steps", options->steps, "N", "stragglers: steps of each simulation (default: 200)")
       ->check(whole_number_between<Step>(1, 1'000'000));
   command->add_flag("--stop-late", options->stop_late,

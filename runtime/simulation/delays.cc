@@ -7,7 +7,8 @@
 
 namespace paceline::simulation {
 
-Delays::Delays(const DelayModel& model, int workers, std::uint64_t seed) : model_(model) {
+Delays::Delays(const DelayModel& model, int workers, std::uint64_t seed)
+    : model_(model), turns_(static_cast<std::size_t>(std::max(workers, 1))) {
   PL_CHECK(workers >= 1, "somebody works");
   rngs_.reserve(static_cast<std::size_t>(workers));
   for (int worker = 0; worker < workers; ++worker)
@@ -17,7 +18,9 @@ Delays::Delays(const DelayModel& model, int workers, std::uint64_t seed) : model
 double Delays::next_ms(int worker) {
   const int workers = static_cast<int>(rngs_.size());
   const double normal = static_cast<double>(rngs_.at(static_cast<std::size_t>(worker)).normal());
-  const double factor = worker >= workers - model_.slow_workers ? model_.slow_factor : 1;
+  const bool slow = worker >= workers - model_.slow_workers &&
+                    turns_[static_cast<std::size_t>(worker)]++ < model_.slow_turns;
+  const double factor = slow ? model_.slow_factor : 1;
   return factor * std::exp(model_.log_mean + model_.log_deviation * normal);
 }
 

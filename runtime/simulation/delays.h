@@ -1,9 +1,10 @@
 #pragma once
 
 // How long workers take for a gradient: LogNormal(log_mean, log_deviation) milliseconds, drawn anew for each,
-// and a few workers that are always slower. Pure but for its seed.
+// and a few workers that are slower, always or until others have their places. Pure but for its seed.
 
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "base/rng.h"
@@ -15,6 +16,7 @@ struct DelayModel {
   double log_deviation = 0.1;  // sigma
   int slow_workers = 0;        // the last so many ...
   double slow_factor = 1;      // ... take so many times longer
+  std::int64_t slow_turns = std::numeric_limits<std::int64_t>::max();  // ... for so many gradients
 };
 
 class Delays {
@@ -26,6 +28,7 @@ class Delays {
  private:
   DelayModel model_;
   std::vector<Rng> rngs_;
+  std::vector<std::int64_t> turns_;  // of each worker
 };
 
 // E[T_(k)] for k = 1 to `count`: the mean of the k-th fastest of `count` draws, over `rounds` rounds, in

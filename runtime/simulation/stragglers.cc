@@ -25,6 +25,8 @@ absl::Status check(int workers, double log_deviation, const StragglerOptions& op
     return out_of_range("sigma", str_cat(log_deviation), "0 to 3");
   if (options.steps < 1 || options.steps > 1'000'000)
     return out_of_range("steps", str_cat(options.steps), "1 to 1000000");
+  if (options.replaced_after < 0)
+    return out_of_range("replaced after", str_cat(options.replaced_after), "0 or more");
   return absl::OkStatus();
 }
 
@@ -73,6 +75,13 @@ absl::StatusOr<StragglerCase> straggler_case(int workers, double log_deviation,
   for (const Mode& mode : modes_to_compare(workers, result.best_backups, options.staleness)) {
     PL_ASSIGN_OR_RETURN(ModeResult done, simulate_mode(mode, study));
     result.modes.push_back(std::move(done));
+    if (result.modes.size() > 1 || study.delays.slow_workers == 0) continue;
+    StragglerOptions replacing = study;
+    replacing.delays.slow_turns = study.replaced_after;
+    Mode replaced = synchronous(workers);
+    replaced.name = str_cat("slow replaced after ", study.replaced_after);
+    PL_ASSIGN_OR_RETURN(ModeResult then, simulate_mode(replaced, replacing));
+    result.modes.push_back(std::move(then));
   }
   for (const int backups : backups_to_try(workers, result.best_backups)) {
     PL_ASSIGN_OR_RETURN(const ModeResult done, simulate_mode(with_backups(workers, backups), study));

@@ -23,6 +23,7 @@ struct StragglerOptions {
   std::uint64_t seed = 1;
   std::vector<int> staleness = {1, 4};  // of bounded staleness
   bool late_workers_stop = false;
+  Step replaced_after = 20;  // where there are slow workers: others have their places after so many steps
 };
 
 struct ModeResult {
@@ -41,9 +42,10 @@ struct BackupPoint {
 struct StragglerCase {
   int workers = 0;
   double log_deviation = 0;
-  double slowest_ms = 0;          // E[T_(N)]
-  int best_backups = 0;           // on paper
-  std::vector<ModeResult> modes;  // synchronous first
+  double slowest_ms = 0;  // E[T_(N)]
+  int best_backups = 0;   // on paper
+  // Synchronous first; where there are slow workers, the same with others in their places comes next.
+  std::vector<ModeResult> modes;
   std::vector<BackupPoint> backups;
 };
 

@@ -67,5 +67,15 @@ TEST(DelaysTest, ASeedGivesTheSameDelaysAndSlowWorkersAreTheLast) {
   EXPECT_TRUE(differs);
 }
 
+TEST(DelaysTest, SlowWorkerIsAsTheOthersOnceAnotherOneHasItsPlace) {
+  Delays all(kModel, 2, 7);
+  Delays replaced(
+      {.log_mean = 3, .log_deviation = 0.1, .slow_workers = 1, .slow_factor = 10, .slow_turns = 5}, 2, 7);
+  for (int i = 0; i < 10; ++i) {
+    const double ms = all.next_ms(1);
+    EXPECT_DOUBLE_EQ(replaced.next_ms(1), i < 5 ? 10 * ms : ms) << i;
+  }
+}
+
 }  // namespace
 }  // namespace paceline::simulation

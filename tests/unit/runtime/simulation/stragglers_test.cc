@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 namespace paceline::simulation {
 namespace {
 
@@ -46,6 +48,17 @@ TEST(StragglersTest, RefusesNumbersOutOfRange) {
             "steps is 0; allowed: 1 to 1000000");
   EXPECT_EQ(std::string(straggler_case(5, 0.1, {.staleness = {-1}}).status().message()),
             "parameter servers: staleness is -1; allowed: 0 to 4611686018427387903");
+}
+
+TEST(StragglersTest, SlowOneThatIsReplacedCostsItsFirstStepsAlone) {
+  const DelayModel delays{.log_mean = 3, .slow_workers = 1, .slow_factor = 10};
+  const StragglerCase result = *straggler_case(4, 0, {.delays = delays, .steps = 100, .replaced_after = 20});
+  const double ms = std::exp(3);
+  EXPECT_NEAR(result.modes[0].report.step_ms(), 10 * ms, 1e-9);
+  EXPECT_EQ(result.modes[1].mode.name, "slow replaced after 20");
+  EXPECT_NEAR(result.modes[1].report.step_ms(), (20 * 10 * ms + 80 * ms) / 100, 1e-9);
+  EXPECT_EQ(straggler_case(4, 0, {.delays = delays, .replaced_after = -1}).status().code(),
+            absl::StatusCode::kInvalidArgument);
 }
 
 }  // namespace
