@@ -68,7 +68,7 @@ class ElasticTest(RingCase):
         after = self.lives("uneven")
         self.assertEqual({each: after[each] for each in others}, others, "nobody else was started again")
         self.assertEqual(self.pods("uneven")[successor]["spec"]["nodeName"], home)
-        status = self.status("uneven")
+        status = self.wait_until("how the view began", lambda: (lambda s: s if "change" in s["view"] else None)(self.status("uneven")))
         self.assertEqual((status["phase"], status["view"]["generation"], status["view"]["change"]["stepsLost"]), ("Running", 2, 0))
         self.assertEqual(status["restarts"]["total"], 0)
         reasons = {event["reason"] for event in self.get("events")["items"] if event["involvedObject"]["name"] == "uneven"}
