@@ -263,7 +263,12 @@ RunState RunStore::without_status(RunState state, const absl::Status& why) const
 }
 
 std::string RunStore::how_it_goes_on(const RunState& state) const {
-  const std::string file = state.job_file.empty() ? state.folder + "/job.yaml" : state.job_file;
+  const std::string own = state.folder + "/job.yaml";
+  const std::string file = state.job_file.empty() ? own : state.job_file;
+  const absl::StatusOr<std::string> text =
+      read_regular_file(own, api::kMaxFileBytes);  // as print_yaml() writes it
+  if (text.ok() && text->find("\n  training:\n") == std::string::npos)
+    return str_cat("its program begins anew with `paceline run ", shell_word(file), "`");
   return str_cat("it goes on, from its newest checkpoint if it has one, with `",
                  resume_command(option_, file, state.name), "`");
 }

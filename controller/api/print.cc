@@ -29,6 +29,7 @@ constexpr std::size_t kMaxLineOfItems = 80;  // bytes
 
 class Printer final : public ValueVisitor {
  public:
+  explicit Printer(bool trains) : trains_(trains) {}
   std::string take() { return std::move(out_); }
 
   // A map's own line is written with its first field, so that empty maps leave no trace.
@@ -37,7 +38,7 @@ class Printer final : public ValueVisitor {
     return !value.empty();
   }
   bool begin(const Field& field, bool present) override {
-    if (!present || !field.when.applies) return false;
+    if (!present || !field.when.applies || (!trains_ && is_of_training(field))) return false;
     open_.push_back({.header = str_cat(field.name, ":"), .indent = inner_indent()});
     return true;
   }
@@ -77,6 +78,11 @@ class Printer final : public ValueVisitor {
     bool written = false;
   };
 
+  // The rules refuse these where there is no training (check_without_training() in rules.cc).
+  bool is_of_training(const Field& field) const {
+    const std::string_view name = field.name;
+    return open_.size() == 1 && (name == "strategy" || name == "checkpoint");
+  }
   void line(const Field& field, std::string_view value) {
     if (!field.when.applies) return;
     bool after_dash = false;
@@ -107,6 +113,7 @@ class Printer final : public ValueVisitor {
   }
   std::size_t inner_indent() const { return open_.empty() ? 0 : open_.back().indent + kIndent; }
 
+  const bool trains_;
   std::string out_;
   std::vector<Open> open_;
 };
@@ -115,7 +122,7 @@ class Printer final : public ValueVisitor {
 
 std::string print_yaml(const TrainingJob& job) {
   TrainingJob copy = job;
-  Printer printer;
+  Printer printer(job.spec.training.has_value());
   visit(printer, copy);
   return printer.take();
 }

@@ -67,7 +67,8 @@ void JobProgress::rank_zero(const v1::Heartbeat& heartbeat, TimePoint now) {
   if (!points_.empty() && points_.back().step == 0 && step_ > taken) {
     const double mean_samples = static_cast<double>(samples_) / static_cast<double>(step_);
     const auto samples = static_cast<std::int64_t>(mean_samples * static_cast<double>(taken));
-    points_.back() = {points_.back().at, step_ - taken, samples_ - samples};
+    const RatePoint begin{points_.back().at, step_ - taken, samples_ - samples};
+    points_.assign(1, begin);
   }
   if (heartbeat.total_steps() > 0) total_steps_ = sane_step(heartbeat.total_steps());
   if (heartbeat.train_samples() > 0) train_samples_ = sane_step(heartbeat.train_samples());

@@ -46,6 +46,10 @@ void BatchShares::set_rules(std::optional<RebalanceRules> rules) {
   outlook_ = {};
 }
 
+double BatchShares::worth() const {
+  return rules_->lost_seconds * (1 + changes_);
+}
+
 bool BatchShares::may_be_cut() const {
   return members_.size() > 1 && std::ranges::all_of(samples_, [](std::int64_t n) { return n > 0; });
 }
@@ -56,6 +60,7 @@ std::optional<api::Rebalance> BatchShares::begin_view(Generation generation, std
   outlook_ = {};
   const bool same = members == members_;
   if (same && !next) return std::nullopt;
+  changes_ = same ? changes_ + 1 : 0;
   const bool was_even = std::exchange(even_, true);
   members_ = std::move(members);
   const std::vector<std::int64_t> even = even_shares(batch_, static_cast<int>(members_.size()));
@@ -71,6 +76,7 @@ std::optional<api::Rebalance> BatchShares::begin_view(Generation generation, std
 
 void BatchShares::adopt(std::vector<Member> members, std::span<const double> shares) {
   members_ = std::move(members);
+  changes_ = 0;
   const std::vector<std::int64_t> even = even_shares(batch_, static_cast<int>(members_.size()));
   samples_ = cut(batch_, shares).value_or(even);
   even_ = samples_ == even;
@@ -97,8 +103,8 @@ void BatchShares::consider(const Sight& sight, TimePoint now) {
   if (!since_) since_ = now;
   outlook_.lost_seconds = outlook_.gain * std::chrono::duration<double>(now - *since_).count();
   if (sight.left) outlook_.left_seconds = std::chrono::duration<double>(*sight.left).count();
-  const bool ends = outlook_.left_seconds.value_or(INFINITY) * outlook_.gain < rules_->lost_seconds;
-  if (ends || outlook_.lost_seconds < rules_->lost_seconds) return;
+  const bool ends = outlook_.left_seconds.value_or(INFINITY) * outlook_.gain < worth();
+  if (ends || outlook_.lost_seconds < worth()) return;
   const bool evens = best == even_shares(batch_, static_cast<int>(best.size()));
   next_ = {std::move(best), evens ? "shares are even again" : "shares follow speed"};
 }
@@ -134,13 +140,13 @@ BatchShares::Answer BatchShares::answer(const api::Straggler& straggler) const {
   if (std::string why = obstacle(straggler); !why.empty()) return {kReport, std::move(why)};
   if (!outlook_.known) return {kWait, "members' times are not known yet"};
   if (outlook_.gain < kLeastGain) return {kReport, str_cat("other shares would not help: ", text())};
-  const double worth = rules_->lost_seconds, left = outlook_.left_seconds.value_or(INFINITY);
-  if (left * outlook_.gain < worth)
+  const double left = outlook_.left_seconds.value_or(INFINITY);
+  if (left * outlook_.gain < worth())
     return {kWait, str_cat("the job ends in ", seconds_text(left), ", and gains ",
-                           seconds_text(left * outlook_.gain),
-                           " by other shares: less than spec.stragglers.lostSeconds")};
+                           seconds_text(left * outlook_.gain), " by other shares: less than the ",
+                           seconds_text(worth()), " of loss that it takes")};
   return {kWait, str_cat("the job has lost ", seconds_text(outlook_.lost_seconds),
-                         " that other shares would save; shares follow speed at ", seconds_text(worth))};
+                         " that other shares would save; shares follow speed at ", seconds_text(worth()))};
 }
 
 std::string BatchShares::text() const {

@@ -7,7 +7,8 @@
 // slow in computing is given fewer samples, and the others more, in a next view of the same members; and
 // shares follow speeds once more, perhaps back to even ones, where that makes the longest own time of a step
 // shorter by kLeastGain. Each time the job has lost `lost_seconds` to the shares that it has before they are
-// set anew, and would lose as much again: so they are set no more often than that, whatever speeds do.
+// set anew, and would lose as much again; with the same members each time `lost_seconds` more than the time
+// before: so speeds that come and go set them ever more rarely.
 // A view of other members begins with even shares.
 
 #include <cstdint>
@@ -77,6 +78,7 @@ class BatchShares {
     double lost_seconds = 0;
     std::optional<double> left_seconds;
   };
+  double worth() const;  // seconds that must be lost before the next change
   bool may_be_cut() const;
   std::string obstacle(const api::Straggler& straggler) const;
 
@@ -86,6 +88,7 @@ class BatchShares {
   std::vector<Member> members_;
   std::vector<std::int64_t> samples_;
   bool even_ = true;
+  int changes_ = 0;  // with these members
 
   std::optional<TimePoint> since_;  // other shares are worth it
   Outlook outlook_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 namespace paceline::stragglers {
@@ -43,7 +44,14 @@ void Blocks::lose_pending() {
 std::optional<Block> Blocks::take() {
   if (!begin_) return std::nullopt;
   Step told_by_all = members_.front().newest;
-  for (const Told& told : members_) told_by_all = std::min(told_by_all, told.newest);
+  Step first = std::numeric_limits<Step>::max();  // that anybody has told of
+  for (const Told& told : members_) {
+    told_by_all = std::min(told_by_all, told.newest);
+    if (!told.pending.empty()) first = std::min(first, told.pending.front().step);
+  }
+  if (first > told_by_all) return std::nullopt;
+  // Programs may leave out as many as they like: what nobody tells of is no block.
+  if (first >= *begin_ + steps_) begin_ = first;
   Block block{.begin = *begin_, .end = *begin_ + steps_};
   if (told_by_all < block.end - 1) {
     if (time_until(told_by_all) < kBlock) return std::nullopt;
@@ -70,7 +78,11 @@ Duration Blocks::time_until(Step last) const {
     sum += sample.input + sample.compute + sample.update + sample.wait + sample.transfer;
     ++count;
   }
-  return count == 0 ? Duration::zero() : sum / count * (last - *begin_ + 1);
+  if (count == 0) return Duration::zero();
+  const double mean = static_cast<double>(sum.count()) / static_cast<double>(count);
+  constexpr double kMostNs = 1e18;
+  return Duration(
+      static_cast<std::int64_t>(std::min(mean * static_cast<double>(last - *begin_ + 1), kMostNs)));
 }
 
 // It takes the steps before begin_ away.

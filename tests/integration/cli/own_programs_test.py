@@ -19,6 +19,7 @@ spec:
   replicaSpecs:
     worker:
       replicas: 3
+      minReplicas: 1
       restartPolicy: {policy}
       template: {{spec: {{containers: [{{name: trainer, command: {json.dumps(command)}, env: [{variables}]}}]}}}}
 {stragglers}"""
@@ -109,6 +110,27 @@ for step in range(1, 1000000):
         self.assertIn("--resume", self.ends(2, "run", self.write(job(["true"])), "--resume").stderr)
         result = self.ends(1, "run", self.write(job([str(pathlib.Path("/no/such/program"))])))
         self.assertIn("/no/such/program", self.log("worker-0") + result.stderr)
+
+
+    def test_a_run_is_suspended_resumed_and_scaled(self):
+        process = self.start_example(slow="-1")
+
+        def members(count, phase="Running"):
+            status = self.status("own") or {}
+            train = [each for each in status.get("members", []) if each["phase"] == "training"]
+            return status if status.get("phase") == phase and len(train) == count else None
+
+        first = until(lambda: members(3), 20 * SLOW, "it runs")
+        for command in ("suspend", "resume"):
+            self.paceline(command, "own")
+            until(lambda: members(*((0, "Suspended") if command == "suspend" else (3,))), 20 * SLOW, command)
+        pids = {each["pid"] for each in first["members"]}
+        again = until(lambda: members(3), 20 * SLOW, "it runs again")
+        self.assertTrue(pids.isdisjoint({each["pid"] for each in again["members"]}))
+        self.paceline("scale", "own", "worker=2")
+        until(lambda: members(2), 20 * SLOW, "it has another size")
+        self.stop(process)
+        self.nothing_left()
 
 
 if __name__ == "__main__":

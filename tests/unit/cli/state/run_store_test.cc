@@ -164,6 +164,22 @@ TEST_F(RunStoreTest, AFolderThatIsNoRunsIsSaidToBeNone) {
   EXPECT_TRUE(store_.list()->empty());
 }
 
+TEST_F(RunStoreTest, RunOfAProgramOfItsOwnIsNotSaidToGoOn) {
+  for (const bool trains : {false, true}) {
+    const std::string name = trains ? "trains" : "runs";
+    {
+      const auto run = store_.create(name);
+      ASSERT_TRUE((*run)->write_state(running(name, "x"), false).ok());
+      std::ofstream(folder_.path() + "/state/runs/" + name + "/job.yaml")
+          << "spec:\n  replicaSpecs: {}\n"
+          << (trains ? "  training:\n    steps: 1\n" : "");
+    }
+    const auto state = store_.get(name);
+    ASSERT_TRUE(state.ok());
+    EXPECT_EQ(state->message.find("--resume") != std::string::npos, trains) << state->message;
+  }
+}
+
 TEST_F(RunStoreTest, AskingDoesNotKeepAnOwnerOut) {
   {
     const auto run = store_.create("a");

@@ -33,6 +33,10 @@ TEST(Print, ExamplesReadBack) {
   }
 }
 
+TEST(Print, JobWithoutTrainingReadsBack) {
+  expect_round_trip(parse_good(read_whole(source_path("examples/own-program/job.yaml"))));
+}
+
 TEST(Print, TextsThatLookLikeSomethingElseReadBack) {
   TrainingJob job = parse_good(kGoodJob);
   std::vector<std::string>& inputs = job.spec.training->data.train.inputs;

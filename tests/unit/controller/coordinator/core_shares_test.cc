@@ -116,7 +116,7 @@ TEST_F(BatchSharesTest, AreEvenAgainOnceTheSlowOneHasRecovered) {
   ASSERT_GE(seconds_until_due({0.1, 0.2, 0.1}, {slow()}), 0);
   rebalance();
   // 0.1 instead of 0.122: 18 % of the time.
-  EXPECT_EQ(seconds_until_due({0.122, 0.0594, 0.119}, {}), 56);
+  EXPECT_EQ(seconds_until_due({0.122, 0.0594, 0.119}, {}), 112);
   const api::Rebalance told = rebalance();
   EXPECT_TRUE(told.even);
   EXPECT_EQ(told.samples, (Samples{32, 32, 32}));

@@ -110,5 +110,19 @@ TEST(Blocks, MemberThatTellsNothingDoesNotFillTheMemory) {
   EXPECT_GT(block->begin, static_cast<Step>(kMostPending));
 }
 
+// A program may count its steps as it likes.
+TEST(Blocks, StepsThatNobodyTellsOfAreNoBlocks) {
+  constexpr Step kFar = 1'000'000'000'000;
+  Blocks blocks;
+  blocks.begin_view(1);
+  for (Step step = 1; step <= 100; ++step) blocks.add(0, sample(step * kFar, 20));
+  int taken = 0;
+  while (const auto block = blocks.take()) {
+    ASSERT_LT(++taken, 100);
+    EXPECT_EQ(block->rows[0].steps, 1);
+  }
+  EXPECT_GT(taken, 90);
+}
+
 }  // namespace
 }  // namespace paceline::stragglers
