@@ -91,6 +91,13 @@ TEST(JobProgressTest, TheStepsOfACheckpointAreNoneOfThisRuns) {
 }
 
 // A job of a few steps tells of all of them with its last heartbeat.
+TEST(JobProgressTest, NorAreTheyWhereItStoodAtTheBeginningForLong) {
+  JobProgress progress{TimePoint{}};
+  for (int i = 0; i < 5; ++i) progress.rank_zero(beat(0, 0, 0, 0), TimePoint{milliseconds(200 * i)});
+  progress.rank_zero(beat(502, 502 * 64, 2, 1), TimePoint{milliseconds(1000)});
+  EXPECT_NEAR(report_at(progress, TimePoint{milliseconds(1000)}).samples_per_second, 2 * 64 / 0.2, 1);
+}
+
 TEST(JobProgressTest, TheFirstStepWasBeforeItWasHeardOf) {
   const auto first_after = [](std::int64_t evaluated_ns) {
     JobProgress progress{TimePoint{milliseconds(1000)}};
