@@ -75,7 +75,7 @@ void print_what_if(const plan::Observed& observed) {
   for (const std::string& line : reconcile::what_if_lines(answers)) std::cout << line << "\n";
 }
 
-// What the controller of a cluster would do, which is where most of such jobs run.
+// The plan is that of a cluster's controller: most of such jobs run there.
 void print_own_programs(const JobFile& file, plan::Observed observed) {
   observed.limits = plan::kubernetes_limits();
   std::cout << "TrainingJob " << file.job.metadata.ns << "/" << file.job.metadata.name << ": "

@@ -5,8 +5,9 @@
 // neither a stream that ends nor silence is evidence of anything: the pods' ends tell how the job goes. The
 // job is Running from the beginning to the end. Pure.
 //
-// Who tells of steps makes up the view, by rank. It is another one when somebody begins to tell, when another
-// member takes a place, and when somebody has told of nothing for kQuiet and is kFarBehind steps behind.
+// The view is made up of those who tell of steps, by rank. It is another one when somebody begins to tell,
+// when another member takes a place, and when somebody has told of nothing for kQuiet and is kFarBehind steps
+// behind.
 
 #include "base/clock.h"
 #include "controller/coordinator/core.h"
