@@ -104,7 +104,7 @@ void CoordinatorCore::Impl::on(const Attached& in) {
         in, str_cat("it is of attempt ", in.hello.attempt(), ", and this is attempt ", config_.attempt));
   if (!error.empty()) return refuse(in.stream, error);
   const auto number = static_cast<std::int64_t>(in.hello.incarnation());
-  if (const auto gone = given_up_as(in.hello)) {
+  if (const auto gone = given_up_as(in.hello.role(), in.hello.index(), number)) {
     if (in.hello.held_generation() == 0)
       return refuse_lost(in.stream, str_cat("pod ", in.hello.pod(), " is not to take over any more"));
     // It had taken over before that: an earlier coordinator's word of it came too late.
@@ -136,11 +136,10 @@ void CoordinatorCore::Impl::on(const Attached& in) {
   if (slot.successor && in.hello.held_generation() > 0) take_over();  // an earlier coordinator has seen to it
 }
 
-std::optional<Incarnation> CoordinatorCore::Impl::given_up_as(const v1::Hello& hello) {
+std::optional<Incarnation> CoordinatorCore::Impl::given_up_as(int role, std::int64_t index,
+                                                              std::int64_t number) {
   const auto one = std::ranges::find_if(config_.given_up, [&](const Incarnation& each) {
-    return static_cast<int>(each.role) == static_cast<int>(hello.role()) &&
-           each.index == static_cast<int>(hello.index()) &&
-           each.number == static_cast<std::int64_t>(hello.incarnation());
+    return static_cast<int>(each.role) == role && each.index == index && each.number == number;
   });
   if (!ring_ || one == config_.given_up.end()) return std::nullopt;
   const Slot* const place = places_.slot_of(static_cast<int>(one->role), one->index);
@@ -470,6 +469,8 @@ void CoordinatorCore::Impl::on(const StreamEnded& in) {
 void CoordinatorCore::Impl::on(const PodFact& in) {
   Slot* slot = places_.slot_for(static_cast<int>(in.role), in.index, in.incarnation);
   if (slot == nullptr) return log(str_cat("pod ", in.pod, " is nobody's"));
+  if (given_up_as(static_cast<int>(in.role), in.index, in.incarnation))
+    return log(str_cat("pod ", in.pod, " was to take over, and is not any more"));
   if (slot->successor) return drop_successor(str_cat("pod ", in.pod, " ended"));
   const bool earlier =
       slot->hello ? slot->hello->pod() != in.pod : !in.pod.empty() && slot->last_pod == in.pod;

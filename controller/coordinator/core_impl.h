@@ -89,7 +89,8 @@ class CoordinatorCore::Impl {
   void note_lost(Slot& slot, api::Fault verdict);
   bool is_replaced_by(const Slot& slot, const v1::Hello& hello) const;
   // One that is not to take over from its place's member any more.
-  std::optional<Incarnation> given_up_as(const v1::Hello& hello);
+  // The successor that this is, where it is not to take over any more from the one in its place.
+  std::optional<Incarnation> given_up_as(int role, std::int64_t index, std::int64_t number);
 
   // --- states ---
   void settle();

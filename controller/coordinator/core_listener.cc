@@ -79,7 +79,6 @@ void Listener::on(const Received& in) {
   if (!in.message.has_leaving()) return;
   effects_.close.push_back(slot->stream);
   slot->stream = {};
-  slot->left = true;
 }
 
 void Listener::on(const StreamEnded& in) {
@@ -171,24 +170,7 @@ Report Listener::report(TimePoint now) const {
   report.state = JobState::kRunning;
   report.in_state = std::max(now - began_, Duration::zero());
   report.generation = generation_;
-  for (const Slot& slot : places_.slots()) {
-    MemberReport member{.role = slot.role,
-                        .index = slot.index,
-                        .attached = slot.attached(),
-                        .left = slot.left,
-                        .rank = slot.rank,
-                        .phase = slot.phase,
-                        .step = slot.step,
-                        .telemetry = slot.telemetry};
-    if (slot.hello) {
-      member.member_id = slot.hello->member_id();
-      member.pod = slot.hello->pod();
-      member.host = slot.hello->host();
-      member.pid = slot.hello->pid();
-      member.silent = std::max(now - slot.last_heard, Duration::zero());
-    }
-    report.members.push_back(std::move(member));
-  }
+  for (const Slot& slot : places_.slots()) report.members.push_back(slot.report(now));
   progress_.fill(report, now);
   report.stragglers = stragglers_.now(places_.slots());
   report.cleared = stragglers_.cleared();

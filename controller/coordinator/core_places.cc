@@ -7,6 +7,27 @@
 
 namespace paceline::coordinator {
 
+MemberReport Slot::report(TimePoint now) const {
+  MemberReport member{.role = role,
+                      .index = index,
+                      .attached = attached(),
+                      .left = left,
+                      .finished = finished,
+                      .lost = lost,
+                      .rank = rank,
+                      .phase = phase,
+                      .step = step,
+                      .telemetry = telemetry};
+  if (hello) {
+    member.member_id = hello->member_id();
+    member.pod = hello->pod();
+    member.host = hello->host();
+    member.pid = hello->pid();
+    member.silent = std::max(now - last_heard, Duration::zero());
+  }
+  return member;
+}
+
 Places::Places(const CoreConfig& config) {
   for (const Role role : {Role::kChief, Role::kWorker, Role::kServer, Role::kEvaluator}) {
     for (const ExpectedRole& expected : config.roles) {
@@ -60,6 +81,12 @@ Slot& Places::predecessor() {
   const Slot& successor = slots_[members_ - 1];
   PL_CHECK(successor.successor, "a successor has a predecessor");
   return *slot_of(static_cast<int>(successor.role), successor.index);
+}
+
+bool Places::is_to_hand_over(const Slot& slot) const {
+  const Slot* const next = members_ > 0 ? &slots_[members_ - 1] : nullptr;
+  return next != nullptr && next->successor && &slot != next && slot.role == next->role &&
+         slot.index == next->index;
 }
 
 Slot* Places::slot_for(int role, std::int64_t index, std::int64_t incarnation) {

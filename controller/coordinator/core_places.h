@@ -79,6 +79,7 @@ struct Slot {
   // A newcomer that has not tried to catch up is waited for only where the others are too few.
   bool joins() const { return is_ready() && (catch_up != CatchUp::kNone || !hello->catches_up()); }
   std::string name() const { return member_name(role, index); }
+  MemberReport report(TimePoint now) const;
   void vacate() {
     Slot empty{.role = role,
                .index = index,
@@ -121,6 +122,7 @@ class Places {
   // the one that is to come: it waits as a newcomer. There is one at most; null: none.
   Slot* successor();
   Slot& predecessor();  // the slot that it takes over from. REQUIRES: there is a successor
+  bool is_to_hand_over(const Slot& slot) const;
   // The slot of such a member: the successor's where its number says so.
   Slot* slot_for(int role, std::int64_t index, std::int64_t incarnation);
   // REQUIRES: the place is there, and no successor.

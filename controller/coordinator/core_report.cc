@@ -19,24 +19,8 @@ Report CoordinatorCore::Impl::report(TimePoint now) const {
   report.in_state = std::max(now - state_since_, Duration::zero());
   report.generation = generation_;
   for (const Slot& slot : slots()) {
-    MemberReport member;
-    member.role = slot.role;
-    member.index = slot.index;
-    member.attached = slot.attached();
-    member.left = slot.left;
-    member.finished = slot.finished;
-    member.lost = slot.lost;
-    if (slot.hello) {
-      member.member_id = slot.hello->member_id();
-      member.pod = slot.hello->pod();
-      member.host = slot.hello->host();
-      member.pid = slot.hello->pid();
-      member.silent = std::max(now - slot.last_heard, Duration::zero());
-    }
-    member.rank = slot.rank;
+    MemberReport member = slot.report(now);
     member.phase = phase_of(slot);
-    member.step = slot.step;
-    member.telemetry = slot.telemetry;
     member.telemetry.server = slot.load.telemetry();
     if (ring_ && slot.trains() && slot.rank >= 0 &&
         static_cast<std::size_t>(slot.rank) < shares_.samples().size())

@@ -133,10 +133,19 @@ bool Suspicions::expects_the_asked(std::span<const Evidence> evidence) const {
                              [](const Slot& s) { return s.trains() && s.attached() && !s.evidence; });
 }
 
-// The cluster has not said that its process ended, and no peer has lost it.
+// The cluster has not said that its process ended, and no peer has lost it. Where nobody else holds a state,
+// others would begin anew without it: it may have finished, and the cluster's word of that be late.
 bool Suspicions::may_come_back(const Slot& slot, TimePoint now) const {
-  if (!slot.evidence || !slot.evidence->lapsed || now - slot.evidence->since >= config_.rejoin_grace)
-    return false;
+  const bool ring = !config_.training.has_parameter_server();
+  const bool others_hold =
+      std::ranges::any_of(places_.members(), [](const Slot& s) { return s.attached() && s.may_hold(); });
+  const bool alone = ring && slot.may_hold() && !others_hold && config_.rejoin_grace > Duration::zero();
+  const Duration grace =
+      alone ? std::max(config_.rejoin_grace, config_.start_timeout) : config_.rejoin_grace;
+  // An earlier coordinator may have given its place to another one, which comes and says so.
+  const bool handed_over = places_.is_to_hand_over(slot) && !slot.hello;
+  if (!slot.evidence || now - slot.evidence->since >= grace) return false;
+  if (!slot.evidence->lapsed && !handed_over) return false;
   return std::ranges::find(reports_, places_.number(slot), &PeerReport::peer) == reports_.end();
 }
 

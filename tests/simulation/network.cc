@@ -164,8 +164,9 @@ void Link::check_cut() {
     network_.events_.after(network_.keep_alive(), [self = shared_from_this(), is_cut, server] {
       if (!is_cut()) return;
       if (server) {
-        self->finishing_ = true;
-        if (!self->server_gone_) self->close_server("the connection broke");
+        if (self->server_gone_) return;
+        self->close_server("the connection broke");
+        self->finish_to(absl::UnavailableError("the connection broke"), "");  // it hears once it is reached
       } else if (!self->member_gone_) {
         self->end_member(absl::UnavailableError("the connection broke"), "");
       }

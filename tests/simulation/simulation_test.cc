@@ -62,6 +62,11 @@ constexpr std::uint64_t kFound[] = {
     3402,        // the same
     40241,       // a handover was carried out as it was given up: the successor was ended, and the place lost
     30850,       // a handover was given up, and a new coordinator let the successor have the place after all
+    3700014292,  // who trained came to a new coordinator for a moment, done: those who stood by began anew
+    5400018214,  // the same
+    8100004018,  // an earlier coordinator had handed a place over: the end of who had it counted as a loss
+    8200010345,  // a successor had the room of a member for which all waited, its own handover with them
+    8100010289,  // the end of a successor that was given up counted as that of the one in its place
 };
 
 Outcome run(std::uint64_t seed) {

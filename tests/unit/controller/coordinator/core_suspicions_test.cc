@@ -70,6 +70,20 @@ TEST_F(SuspicionsTest, VerdictThatLeadsToTheNextViewWaitsForNothing) {
   EXPECT_TRUE(look(kNow));
 }
 
+TEST_F(SuspicionsTest, OnlyHolderOfTheStateMayComeBackForLonger) {
+  config_.rejoin_grace = 5s;
+  see(2, Seen::kStreamEnded, kNow);
+  slot(2).evidence->lapsed = true;
+  slot(2).stream = {};
+  EXPECT_FALSE(look(kNow));
+  EXPECT_TRUE(look(kNow + 5s)) << "others hold it, too";
+  slot(0).step = slot(1).step = 0;
+  EXPECT_FALSE(look(kNow + 5s));
+  EXPECT_TRUE(look(kNow + config_.start_timeout));
+  slot(2).evidence->lapsed = false;  // the cluster has said that its process ended
+  EXPECT_TRUE(look(kNow + 5s));
+}
+
 TEST_F(SuspicionsTest, MemberThatIsLongSilentIsNamedAtOnce) {
   see(0, Seen::kSilent, kNow - 5s);
   const std::optional<api::Fault> verdict = look(kNow);
