@@ -302,6 +302,10 @@ bool settle_handover(const Observed& whole, Plan& plan) {
     return end(ReplacementOutcome::kOverBefore, false, kStragglerKept,
                str_cat("spec.stragglers.action is ", api::name(action), " now, and pod ", now->pod,
                        " keeps its place"));
+  // All wait for a member, which may need the room that the successor has.
+  if (whole.report->shortage && !whole.report->successor_phase.empty())
+    return end(ReplacementOutcome::kOverBefore, false, kStragglerKept,
+               str_cat("the job waits for other members, and pod ", now->pod, " keeps its place"));
   if (!view_runs(whole)) return false;  // a successor may have the rank already, and come yet
   if (auto over = end_of(whole, *now))
     return end(over->outcome, over->outcome == ReplacementOutcome::kNoSuccessor, kStragglerKept,

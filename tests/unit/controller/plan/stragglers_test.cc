@@ -268,6 +268,22 @@ TEST_F(PlanStragglersTest, AMissingMemberComesBeforeASuccessor) {
   EXPECT_EQ(created[0].spec.name, "fashion-worker-2-1");
 }
 
+TEST_F(PlanStragglersTest, ASuccessorMakesRoomForAMemberThatAllWaitFor) {
+  decide();
+  EXPECT_TRUE(runs("fashion-worker-1-1"));
+  world.report->successor_phase = "waiting";
+  world.report->state = JobState::kForming;
+  lose_worker(2);
+  look();
+  EXPECT_EQ(told()[0].outcome, ReplacementOutcome::kUnderWay) << "the others may go on without it";
+  world.report->shortage = {.here = 2, .missing = 1};
+  look();
+  EXPECT_EQ(told()[0].outcome, ReplacementOutcome::kOverBefore);
+  look();
+  EXPECT_FALSE(runs("fashion-worker-1-1"));
+  EXPECT_TRUE(runs("fashion-worker-1-0"));
+}
+
 TEST_F(PlanStragglersTest, ASuspendedJobHasNoSuccessors) {
   decide();
   world.job.spec.run_policy.suspend = true;
