@@ -93,7 +93,9 @@ void apply_status(const api::Status& status, RunState& state) {
   // To the controller every job that has not succeeded has failed; to its user this one did as it was told.
   if (status.phase == api::Phase::kFailed && status.reason == kStopped) state.phase = kStopped;
   state.message = status.message;
-  if (is_finished(state)) state.progress.eta_seconds.reset();
+  if (!is_finished(state)) return;
+  state.progress.eta_seconds.reset();
+  note_all_gone(state);
 }
 
 std::string evaluator_note(const api::Spec& spec, const coordinator::Report& report, const RunState& state) {

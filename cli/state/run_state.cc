@@ -11,6 +11,13 @@ bool is_finished(const RunState& state) {
          state.phase == kUnknownPhase;
 }
 
+void note_all_gone(RunState& state) {
+  for (api::MemberStatus& member : state.members) {
+    if (member.phase != "lost" && member.phase != "left") member.phase = "gone";
+  }
+  for (api::ReplicaStatus& role : state.status.replica_statuses) role.active = role.ready = 0;
+}
+
 std::string to_json(const RunState& state, int indent) {
   kube::Json json = kube::Json::object();
   RunState::fields(kube::PutField{json, true}, state);

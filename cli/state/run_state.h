@@ -99,6 +99,9 @@ inline constexpr char kOwnerLost[] = "OwnerLost";
 // A run that is finished has no owner that trains it.
 bool is_finished(const RunState& state);
 
+// No process of the run lives any more: a member whose phase tells of one is gone, and no pod is ready.
+void note_all_gone(RunState& state);
+
 // JSON, keys in camelCase as in docs/cli.md.
 std::string to_json(const RunState& state, int indent = 2);
 // INVALID_ARGUMENT when `text` is no JSON object; unknown keys are skipped, and what is missing or of another

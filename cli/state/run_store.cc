@@ -246,6 +246,7 @@ RunState RunStore::without_owner(RunState state) const {
   state.phase = "Failed";
   state.reason = kOwnerLost;
   state.progress.eta_seconds.reset();
+  note_all_gone(state);
   state.message = str_cat("the `paceline run` that owned this run", owner, " ended without a word; ",
                           how_it_goes_on(state));
   return state;

@@ -65,6 +65,18 @@ TEST(ApplyStatus, WhatHasEndedHasNoTimeToGo) {
   EXPECT_FALSE(state.progress.eta_seconds.has_value());
 }
 
+TEST(ApplyStatus, NoMemberOfARunThatHasEndedLives) {
+  RunState state;
+  state.members.resize(3);
+  state.members[0].phase = "training";
+  state.members[1].phase = "left";
+  state.members[2].phase = "lost";
+  apply_status({.phase = api::Phase::kSucceeded}, state);
+  EXPECT_EQ(state.members[0].phase, "gone");
+  EXPECT_EQ(state.members[1].phase, "left");
+  EXPECT_EQ(state.members[2].phase, "lost");
+}
+
 TEST(EvaluatorNote, IsOfASuccessWhoseEvaluatorToldOfNoCheckpointOrNotOfTheLast) {
   api::Spec spec;
   coordinator::Report report;

@@ -80,6 +80,7 @@ TEST_F(RunStoreTest, ARunWhoseOwnerVanishedIsFailed) {
     const auto run = store_.create("a");
     RunState state = running("a", "x");
     state.progress.eta_seconds = 3;
+    state.status.replica_statuses = {{.role = Role::kWorker, .active = 2, .ready = 2}};
     ASSERT_TRUE((*run)->write_state(state, false).ok());
   }
   const auto state = store_.get("a");
@@ -87,6 +88,8 @@ TEST_F(RunStoreTest, ARunWhoseOwnerVanishedIsFailed) {
   EXPECT_FALSE(state->progress.eta_seconds.has_value()) << "nothing is left to wait for";
   EXPECT_EQ(state->phase, "Failed");
   EXPECT_EQ(state->reason, "OwnerLost");
+  ASSERT_EQ(state->status.replica_statuses.size(), 1U);
+  EXPECT_EQ(state->status.replica_statuses[0].ready, 0);
   EXPECT_TRUE(store_.reopen("a").ok());
 }
 
