@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "base/pluralize.h"
 #include "base/text.h"
 #include "controller/api/rules.h"
 
@@ -61,6 +62,15 @@ void check_rebalance(const TrainingJob& job, Findings& f) {
     f.refuse(kStragglersAction,
              "a gradient that a parameter server takes is of as many samples as another one", name(action),
              allowed);
+  } else if (const std::int64_t batch = job.spec.training->global_batch_size, members = trainer_count(job);
+             f.clean("spec.training.globalBatchSize") && f.clean(kReplicas) &&
+             (members < 2 || batch < 2 * members)) {
+    Diagnostic& warning =
+        f.add(kStragglersAction, str_cat("a global batch of ", batch, " leaves nothing to share out among ",
+                                         pluralize(members, "member", "members")));
+    warning.severity = Severity::kWarning;
+    warning.found = name(action);
+    warning.allowed = "Report or Ignore; or two members or more, with two samples of the batch for each";
   }
 }
 

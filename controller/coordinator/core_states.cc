@@ -180,7 +180,10 @@ bool CoordinatorCore::Impl::begin_shares(const std::vector<Slot*>& chosen, bool 
     return false;
   }
   auto change = shares_.begin_view(generation_, std::move(members));
-  if (!change) return false;
+  if (!change) {
+    if (shares_.even()) rebalance_.reset();  // it tells of another view's
+    return false;
+  }
   effects_.rebalance = rebalance_ = std::move(change);
   return true;
 }

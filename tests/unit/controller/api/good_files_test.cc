@@ -308,5 +308,21 @@ TEST(GoodFiles, AReplacementOfSlowMembersIsWarnedOfWhereTheJobReplacesNobody) {
   EXPECT_EQ(warnings("{replicas: 3, restartPolicy: OnFailure}"), none);
 }
 
+TEST(GoodFiles, SharesThatFollowSpeedAreWarnedOfWhereThereIsNothingToShareOut) {
+  const auto warnings = [](const char* worker) {
+    const std::string text =
+        str_cat(with(kGoodJob, "{replicas: 3}", worker), "  stragglers: {action: Rebalance}\n");
+    const Parsed parsed = parse_training_job(text, "job.yaml");
+    EXPECT_TRUE(parsed.job.has_value());
+    std::vector<std::string> paths;
+    for (const Diagnostic& each : parsed.diagnostics)
+      if (each.path == "spec.stragglers.action") paths.push_back(each.path);
+    return paths;
+  };
+  const std::vector<std::string> action = {"spec.stragglers.action"}, none;
+  EXPECT_EQ(warnings("{replicas: 31}"), none) << "with the chief two samples for each";
+  EXPECT_EQ(warnings("{replicas: 32}"), action);
+}
+
 }  // namespace
 }  // namespace paceline::api

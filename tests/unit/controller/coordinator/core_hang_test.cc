@@ -129,7 +129,9 @@ TEST(HangTest, ASlowReadOnceInAHundredStepsRaisesTheBound) {
     pace.add(step % 100 == 0 ? Duration(seconds(8)) : kStep);
     const AtWork members[] = {at(0, kExchange, seconds(39), step, pace),
                               at(1, kInput, seconds(39), step, pace)};
-    if (step >= 100) EXPECT_THAT(find_hung(members, kLeastHang).hung, IsEmpty()) << step;
+    if (step >= 100) {
+      EXPECT_THAT(find_hung(members, kLeastHang).hung, IsEmpty()) << step;
+    }
   }
   const AtWork members[] = {at(0, kExchange, seconds(41), 9, pace), at(1, kInput, seconds(41), 9, pace)};
   EXPECT_THAT(find_hung(members, kLeastHang).hung, ElementsAre(1));

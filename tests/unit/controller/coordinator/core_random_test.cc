@@ -255,7 +255,9 @@ class World {
     EXPECT_EQ(std::set<std::string>(view.members.begin(), view.members.end()).size(), size);
     std::set<int> ranks;
     for (const MemberReport& member : core_->report(now_).members) {
-      if (member.rank >= 0) EXPECT_TRUE(ranks.insert(member.rank).second);
+      if (member.rank >= 0) {
+        EXPECT_TRUE(ranks.insert(member.rank).second);
+      }
     }
     EXPECT_EQ(ranks.size(), size);
     EXPECT_EQ(*ranks.begin(), 0);
