@@ -62,16 +62,17 @@ Optimizer::Optimizer(const v1::OptimizerSpec& spec, const tensor::ParameterLayou
 }
 
 absl::StatusOr<StepReport> Optimizer::step(std::span<float> weights, std::span<const float> gradient,
-                                           double learning_rate) {
+                                           double learning_rate, double scale) {
   PL_CHECK(weights.size() == elements_ && gradient.size() == elements_,
            "weights and gradient are as long as the layout");
-  StepReport report;
+  StepReport report{.factor = static_cast<float>(scale)};
   if (spec_.clip_norm() > 0) {
-    const double norm = std::sqrt(tensor::cpu::kernels().squared_norm(gradient.data(), gradient.size()));
+    const double norm =
+        scale * std::sqrt(tensor::cpu::kernels().squared_norm(gradient.data(), gradient.size()));
     if (!std::isfinite(norm)) return diverged(norm, steps_ + 1);
     report.gradient_norm = norm;
     report.clipped = norm > spec_.clip_norm();
-    if (report.clipped) report.factor = static_cast<float>(spec_.clip_norm() / norm);
+    if (report.clipped) report.factor = static_cast<float>(scale * (spec_.clip_norm() / norm));
   }
   begin_step(learning_rate);
   step_part(0, weights, gradient, report.factor);

@@ -54,9 +54,10 @@ class Optimizer {
 
   // One step with this learning rate (see schedule.h). `gradient` is the mean over the step's samples,
   // reduced over all members. InvalidArgument, with weights and state untouched, when clip_norm is set and
-  // the gradient's norm is not finite. REQUIRES: both have layout.elements elements.
+  // the gradient's norm is not finite. `scale`: the gradient is so many times what is given. REQUIRES: both
+  // have layout.elements elements.
   absl::StatusOr<StepReport> step(std::span<float> weights, std::span<const float> gradient,
-                                  double learning_rate);
+                                  double learning_rate, double scale = 1);
 
   // A step by parts, for who holds the gradient block by block: begin_step, then step_part for parts that
   // are disjoint and together the whole; the same bits as step(). `weights` and `gradient` are those of

@@ -210,6 +210,27 @@ TEST(Optimizer, PartsMakeTheWhole) {
   }
 }
 
+// Powers of two: products are exact, and the bits are the same. The norm 4 is that of the scaled gradient.
+TEST(Optimizer, AScaledGradientIsThatManyTimesAsLargeBeforeItIsClipped) {
+  for (int type = 0; type < 4; ++type) {
+    for (const double clip : {0.0, 3.0, 5.0}) {
+      auto spec = spec_of(static_cast<v1::OptimizerSpec::Type>(type));
+      spec.set_clip_norm(clip);
+      auto scaled = Optimizer::create(spec, one_parameter(4)),
+           plain = Optimizer::create(spec, one_parameter(4));
+      std::vector<float> weights(4, 0.5f), copy = weights;
+      const std::vector<float> gradient = {1, -1, 1, -1}, doubled = {2, -2, 2, -2};
+      const auto report = scaled->step(weights, gradient, 0.1, 2);
+      ASSERT_TRUE(report.ok());
+      ASSERT_TRUE(plain->step(copy, doubled, 0.1).ok());
+      EXPECT_EQ(weights, copy);
+      EXPECT_EQ(report->clipped, clip == 3);
+      EXPECT_EQ(report->gradient_norm.value_or(4), 4);
+      EXPECT_FLOAT_EQ(report->factor, clip == 3 ? 1.5f : 2);
+    }
+  }
+}
+
 // torch.optim.Adagrad(lr=0.1, eps=1e-10) on w = 1 with gradients 0.5, -2: sums 0.25, 4.25.
 TEST(Optimizer, AdagradDividesByTheRootOfTheSum) {
   auto spec = spec_of(v1::OptimizerSpec::ADAGRAD);
