@@ -136,6 +136,7 @@ struct MemberTelemetry {
   double input_ms = 0, compute_ms = 0, wait_ms = 0, transfer_ms = 0, update_ms = 0, step_ms = 0;
   std::uint64_t bytes_sent = 0;
   std::int64_t samples = 0;  // of a step, in a ring: its share of the global batch, as the coordinator cut it
+  std::int64_t dropped_samples = 0;  // that it left out of partial steps
   std::optional<ServerTelemetry> server;
   std::optional<StalenessTelemetry> staleness;
   std::optional<GpuTelemetry> gpu;
@@ -151,6 +152,7 @@ struct MemberTelemetry {
     visit(NamedField{"stepMs", "The whole step."}, m.step_ms);
     visit(NamedField{"bytesSent", "By its exchange, so far."}, m.bytes_sent);
     visit(NamedField{"samples", "Of a step: its share of the global batch."}, m.samples);
+    visit(NamedField{"droppedSamples", "Left out of partial steps, so far."}, m.dropped_samples);
     visit(NamedField{"server", "Of a parameter server; rates of about a second."}, m.server);
     visit(NamedField{"staleness", "Of a worker's gradients, in updates between read and update."},
           m.staleness);
@@ -163,6 +165,7 @@ struct MemberTelemetry {
 inline MemberTelemetry counts_of(const MemberTelemetry& member) {
   MemberTelemetry counts;
   counts.bytes_sent = member.bytes_sent;
+  counts.dropped_samples = member.dropped_samples;
   counts.staleness = member.staleness;
   if (counts.server = member.server; counts.server) {
     counts.server->load = counts.server->bytes_per_second = 0;

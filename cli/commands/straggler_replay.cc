@@ -81,13 +81,14 @@ class Player {
     const auto member = line.find("member"), step = line.find("step");
     if (member == line.end() || !member->is_string() || step == line.end() || !step->is_number_integer())
       return;
-    const stragglers::StepSample sample{.step = *step,
-                                        .input = milliseconds(line, "inputMs"),
-                                        .compute = milliseconds(line, "computeMs"),
-                                        .update = milliseconds(line, "updateMs"),
-                                        .wait = milliseconds(line, "waitMs"),
-                                        .transfer = milliseconds(line, "transferMs"),
-                                        .checkpoint = milliseconds(line, "checkpointMs")};
+    const stragglers::StepSample sample{
+        .step = *step,
+        .input = milliseconds(line, "inputMs"),
+        .compute = milliseconds(line, "computeMs") + milliseconds(line, "leftOutMs"),
+        .update = milliseconds(line, "updateMs"),
+        .wait = milliseconds(line, "waitMs"),
+        .transfer = milliseconds(line, "transferMs"),
+        .checkpoint = milliseconds(line, "checkpointMs")};
     if (replay_.first == 0) replay_.first = sample.step;
     replay_.last = std::max(replay_.last, sample.step);
     const int place = place_of(*member);

@@ -29,8 +29,8 @@ class JsonOutput final : public RunOutput {
     Json json = Json::parse(to_json(s, -1));
     Json event = {{"type", "progress"}};
     for (const char* key : {"phase", "step", "totalSteps", "epoch", "loss", "testLoss", "testAccuracy",
-                            "testAuc", "samplesPerSecond", "goodput", "etaSeconds", "elapsedSeconds",
-                            "samples", "bytesExchanged", "members"}) {
+                            "testAuc", "samplesPerSecond", "droppedSamples", "goodput", "etaSeconds",
+                            "elapsedSeconds", "samples", "bytesExchanged", "members"}) {
       if (json.contains(key)) event[key] = json[key];
     }
     line(event);

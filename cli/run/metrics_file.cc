@@ -108,10 +108,11 @@ void MetricsFile::member_steps(const coordinator::MemberSteps& m) {
     const int length = std::snprintf(
         line, sizeof(line),
         R"({"type":"memberStep","member":"%s","step":%lld,"inputMs":%.4f,"computeMs":%.4f,"waitMs":%.4f,)"
-        R"("transferMs":%.4f,"updateMs":%.4f,"checkpointMs":%.4f,"stepMs":%.4f})"
+        R"("transferMs":%.4f,"updateMs":%.4f,"checkpointMs":%.4f,"stepMs":%.4f,"leftOutMs":%.4f})"
         "\n",
         member.c_str(), static_cast<long long>(m.steps[i]), millis(t.input), millis(t.compute),
-        millis(t.wait), millis(t.transfer), millis(t.update), millis(t.checkpoint), millis(t.step));
+        millis(t.wait), millis(t.transfer), millis(t.update), millis(t.checkpoint), millis(t.step),
+        millis(t.left_out));
     write(std::string_view(line, static_cast<std::size_t>(length)));
   });
 }

@@ -55,6 +55,14 @@ std::vector<std::string> bar_line(const RunState& state, const Terminal& termina
       width, 1);
 }
 
+// "1,234 samples (1.2 %)", of partial steps; empty: none.
+std::string left_out_text(const RunState& state) {
+  const auto dropped = static_cast<double>(state.progress.dropped_samples);
+  if (!(dropped > 0) || state.samples <= 0) return "";
+  return str_cat(with_commas(state.progress.dropped_samples), " samples (",
+                 fixed(100 * dropped / static_cast<double>(state.samples), 1), " %)");
+}
+
 std::vector<Piece> rates(const RunState& state) {
   std::vector<Piece> pieces;
   const auto add = [&](std::string text, int goes) { pieces.push_back({std::move(text), goes}); };
@@ -69,6 +77,7 @@ std::vector<Piece> rates(const RunState& state) {
   if (!state.target.empty()) add(str_cat("(target ", sanitize_line(state.target), ")"), 1);
   if (state.progress.samples_per_second >= 1)
     add(str_cat(with_commas(static_cast<std::int64_t>(state.progress.samples_per_second)), " samples/s"), 2);
+  if (const std::string text = left_out_text(state); !text.empty()) add(str_cat("left out ", text), 1);
   const bool goes_on = !is_finished(state) && state.progress.step < state.progress.total_steps;
   if (state.progress.eta_seconds && goes_on)
     add(str_cat("ETA ", human_seconds(*state.progress.eta_seconds)), 3);
@@ -210,6 +219,7 @@ std::vector<std::string> render_summary(const RunState& state, const Terminal& t
   if (state.progress.samples_per_second >= 1)
     row("speed", str_cat(with_commas(static_cast<std::int64_t>(state.progress.samples_per_second)),
                          " samples/s, goodput ", fixed(state.progress.goodput * 100, 1), " %"));
+  if (std::string text = left_out_text(state); !text.empty()) row("left out", std::move(text));
   if (!state.device.empty()) row("computed on", state.device);
   if (state.first_step_seconds) row("first step after", human_seconds(*state.first_step_seconds));
   row("time", human_seconds(state.elapsed_seconds));

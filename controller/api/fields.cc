@@ -106,6 +106,10 @@ void visit(FieldVisitor& v, Strategy& s) {
         v.number(
             {.name = "timeoutSeconds", .meaning = "A member that waits longer for a peer fails and names it"},
             {.min = 0.1, .max = 86'400}, a.timeout_seconds);
+        v.number({.name = "maxDropRate",
+                  .meaning = "Partial steps: members that are out of time leave samples out, at most this "
+                             "part of all; needs microBatchSize; 0: steps are whole"},
+                 {.min = 0, .max = 0.5}, a.max_drop_rate);
       });
 }
 

@@ -1,7 +1,9 @@
 // spec.strategy, and the roles that go with it: servers and evaluators.
 
+#include <algorithm>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/text.h"
 #include "controller/api/fields.h"
@@ -14,6 +16,7 @@ namespace {
 constexpr char kSynchronization[] = "spec.strategy.synchronization";
 constexpr char kBackupWorkers[] = "spec.strategy.backupWorkers";
 constexpr char kGradients[] = "spec.strategy.parameterServer.gradientsPerStep";
+constexpr char kDropRate[] = "spec.strategy.allReduce.maxDropRate";
 constexpr char kServers[] = "spec.replicaSpecs.ps";
 constexpr char kEvaluator[] = "spec.replicaSpecs.evaluator";
 
@@ -62,7 +65,9 @@ void check_gradients(const TrainingJob& job, Findings& f) {
 // Why two runs would differ; empty: they would not.
 std::string chance_in(const TrainingJob& job) {
   const Strategy& s = job.spec.strategy;
-  if (!has_servers(job)) return "";
+  if (!has_servers(job))
+    return s.all_reduce.max_drop_rate > 0 ? "which samples are left out depends on how long members compute"
+                                          : "";
   const auto& gradients = s.parameter_server.gradients_per_step;
   if (s.synchronization == Synchronization::kAsynchronous)
     return "gradients are applied in the order in which they arrive";
@@ -79,7 +84,39 @@ void check_deterministic(const TrainingJob& job, Findings& f) {
   const std::string chance = chance_in(job);
   if (!chance.empty())
     f.refuse(path, str_cat("two runs would differ: ", chance), "true",
-             "false; or Synchronous with all gradients, or BoundedStaleness with staleness: 0");
+             has_servers(job)
+                 ? "false; or Synchronous with all gradients, or BoundedStaleness with staleness: 0"
+                 : "false; or allReduce.maxDropRate: 0");
+}
+
+bool asks_for_gpus(const ReplicaSpec& spec) {
+  const auto variables = spec.container ? spec.container->env : std::vector<EnvVar>();
+  const bool cuda = std::ranges::any_of(variables, [](const EnvVar& each) {
+    return each.name == "PACELINE_DEVICE" && each.value.starts_with("cuda");
+  });
+  return cuda || spec.pod_template.find("nvidia.com/gpu") != std::string::npos ||
+         spec.pod_template.find("nvidia.com/mig-") != std::string::npos;
+}
+
+// A member must be able to end a step early, and have something to leave out. (The API server has no room for
+// what is said of GPUs.)
+void check_partial_steps(const TrainingJob& job, Findings& f) {
+  const double rate = job.spec.strategy.all_reduce.max_drop_rate;
+  const std::int64_t trainers = trainer_count(job), pass = job.spec.training->micro_batch_size;
+  if (!(rate > 0) || trainers == 0 || !f.clean("spec.strategy") || !f.clean(kReplicas) ||
+      !f.clean("spec.training"))
+    return;
+  for (const Role role : {Role::kChief, Role::kWorker}) {
+    const auto& replica = replica_spec(job, role);
+    if (replica && replica->replicas > 0 && asks_for_gpus(*replica))
+      return f.refuse(kDropRate, "passes on a GPU run behind the host, which can't end a step early",
+                      str_cat(rate), "0, or members without GPUs");
+  }
+  const std::int64_t share = job.spec.training->global_batch_size / trainers;
+  if (pass == 0 || pass >= share)
+    f.refuse(kDropRate, "a member whose step is one pass has nothing to leave out", str_cat(rate),
+             share > 1 ? str_cat("0; or training.microBatchSize: 1 to ", share - 1)
+                       : "0; or a larger training.globalBatchSize, and training.microBatchSize");
 }
 
 void check_evaluator(const TrainingJob& job, Findings& f) {
@@ -102,6 +139,7 @@ void check_strategy(const TrainingJob& job, Findings& findings) {
   check_servers(job, findings);
   check_gradients(job, findings);
   check_deterministic(job, findings);
+  check_partial_steps(job, findings);
   check_evaluator(job, findings);
 }
 

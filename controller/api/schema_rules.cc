@@ -19,6 +19,7 @@ constexpr std::string_view kMembers =
 constexpr std::string_view kServers =
     R"(self.replicaSpecs.map(k, k.lowerAscii() == "ps", self.replicaSpecs[k].replicas).sum())";
 constexpr std::string_view kBackups = "self.?strategy.?backupWorkers.orValue(0)";
+constexpr std::string_view kDropRate = "self.?strategy.?allReduce.?maxDropRate.orValue(0.0)";
 constexpr std::string_view kHasServers =
     R"((self.?strategy.?type.orValue("AllReduce") == "ParameterServer"))";
 constexpr std::string_view kEvaluates =
@@ -142,6 +143,19 @@ std::vector<Entry> rules_of_strategy() {
         "two runs would differ; allowed: false; or Synchronous with all gradients, or BoundedStaleness with "
         "staleness: 0",
         "training.deterministic"}},
+      {"spec",
+       {str_cat("!has(self.training) || !self.training.?deterministic.orValue(false) || ", kDropRate,
+                " == 0.0"),
+        "two runs would differ; allowed: false; or allReduce.maxDropRate: 0", "training.deterministic"}},
+      {"spec",
+       {str_cat("!has(self.training) || ", kDropRate, " == 0.0 || ", kMembers, " == 0 || ",
+                "[self.training.?microBatchSize.orValue(0)].all(m, m > 0 && m < "
+                "self.training.globalBatchSize / ",
+                kMembers, ")"),
+        "a member whose step is one pass has nothing to leave out; allowed: 0, or a microBatchSize below "
+        "each "
+        "member's share",
+        "strategy.allReduce.maxDropRate"}},
       {"spec",
        {str_cat(
             "!", kEvaluates,

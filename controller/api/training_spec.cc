@@ -162,6 +162,7 @@ v1::ExchangeSpec make_exchange(const AllReduce& a) {
   spec.set_sockets_per_peer(a.sockets_per_peer);
   spec.set_algorithm(static_cast<v1::ExchangeSpec::Algorithm>(a.algorithm));
   spec.set_timeout_ms(std::llround(a.timeout_seconds * 1000));
+  spec.set_max_drop_rate(a.max_drop_rate);
   return spec;
 }
 

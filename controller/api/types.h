@@ -51,6 +51,7 @@ struct AllReduce {
   std::int64_t bucket_bytes = 1 << 20;
   std::int64_t sockets_per_peer = 2;
   double timeout_seconds = 30;
+  double max_drop_rate = 0;  // 0: steps are whole
 };
 
 // What the modes are: docs/parameter-servers.md.

@@ -229,6 +229,7 @@ class ControllerImpl final : public Controller {
         const auto found = counts.find(phase);
         metrics_.jobs(api::name(phase), found == counts.end() ? 0 : found->second);
       }
+      metrics_.dropped_samples(reconciler_->dropped_samples());
       const auto stragglers = reconciler_->stragglers();
       for (int i = 0; i <= static_cast<int>(kLastStraggler); ++i) {
         const auto kind = static_cast<api::StragglerKind>(i);

@@ -272,6 +272,7 @@ void CoordinatorCore::Impl::count(Slot& slot, const v1::Heartbeat& heartbeat) {
   slot.has_stepped |= heartbeat.steps() > 0;
   slot.step = sane_step(heartbeat.step());
   slot.telemetry.bytes_sent = heartbeat.bytes_sent();
+  slot.telemetry.dropped_samples = sane_step(heartbeat.dropped_samples());
   if (heartbeat.has_server()) slot.load.add(heartbeat.server(), now_);
   slot.served = heartbeat.has_server() && slot.phase == Phase::kWaiting;
   if (heartbeat.has_staleness()) slot.telemetry.staleness = telemetry_of(heartbeat.staleness());

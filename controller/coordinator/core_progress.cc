@@ -41,7 +41,7 @@ StepTimes from_wire(const v1::StepTimes& times) {
   return {sane_duration(times.input_ns()),  sane_duration(times.compute_ns()),
           sane_duration(times.wait_ns()),   sane_duration(times.transfer_ns()),
           sane_duration(times.update_ns()), sane_duration(times.checkpoint_ns()),
-          sane_duration(times.step_ns())};
+          sane_duration(times.step_ns()),   sane_duration(times.left_out_ns())};
 }
 
 void set_means(const StepTimes& sum, std::int64_t steps, MemberTelemetry& telemetry) {

@@ -124,7 +124,7 @@ void Stragglers::add(const Slot& slot, int place, const MemberSteps& steps) {
     const StepTimes& times = steps.times[i];
     detector_.add(ranks_[at], {.step = steps.steps[i],
                                .input = times.input,
-                               .compute = times.compute,
+                               .compute = times.compute + times.left_out,
                                .update = times.update,
                                .wait = times.wait,
                                .transfer = times.transfer,

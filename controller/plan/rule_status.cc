@@ -58,6 +58,7 @@ api::MemberStatus member_status(const Observed& observed, const cluster::Pod& po
 void keep_counts(const MemberTelemetry& before, MemberTelemetry& now) {
   MemberTelemetry counts = counts_of(before);
   now.bytes_sent = std::max(now.bytes_sent, counts.bytes_sent);
+  now.dropped_samples = std::max(now.dropped_samples, counts.dropped_samples);
   if (!now.staleness) now.staleness = std::move(counts.staleness);
   if (!now.server) now.server = std::move(counts.server);
   if (!now.gpu) now.gpu = std::move(counts.gpu);

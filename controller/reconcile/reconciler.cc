@@ -126,10 +126,18 @@ std::map<api::StragglerKind, std::int64_t> Reconciler::stragglers() {
   return counts;
 }
 
+std::int64_t Reconciler::dropped_samples() {
+  std::int64_t sum = 0;
+  auto shared = shared_.lock();
+  for (const auto& [key, memory] : shared->jobs) sum += memory.dropped_samples;
+  return sum;
+}
+
 void Reconciler::note_state(const std::string& key, const api::Status& status) {
   auto shared = shared_.lock();
   Memory& memory = shared->jobs[key];
   memory.phase = status.phase;
+  memory.dropped_samples = status.progress.dropped_samples;
   memory.stragglers.clear();
   for (const api::Straggler& each : status.stragglers) memory.stragglers.push_back(each.kind);
 }

@@ -70,6 +70,8 @@ class Reconciler {
   std::map<api::Phase, std::int64_t> phases();
   // How many stragglers these have now.
   std::map<api::StragglerKind, std::int64_t> stragglers();
+  // How many samples their partial steps have left out.
+  std::int64_t dropped_samples();
   // Something about this job changed: look at it.
   void notify(const std::string& key) { queue_.add(key); }
   // The first call asks the job's pods to end in order; the second kills them. Returns at once.
@@ -97,6 +99,7 @@ class Reconciler {
     std::optional<api::Status> final_status;
     std::optional<api::Phase> phase;  // none before the first pass
     std::vector<api::StragglerKind> stragglers;
+    std::int64_t dropped_samples = 0;
     bool namespace_ends = false;  // so it was said
     std::string left_alone;       // why, as it was said
     // Of the pod that the pass under way blames: a pass that is repeated asks for it no more.

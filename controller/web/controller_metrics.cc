@@ -19,6 +19,7 @@ constexpr std::string_view kRequests = "rest_client_requests_total";
 constexpr std::string_view kLeader = "leader_election_master_status";
 constexpr std::string_view kJobs = "paceline_jobs";
 constexpr std::string_view kStragglers = "paceline_stragglers";
+constexpr std::string_view kDroppedSamples = "paceline_dropped_samples";
 constexpr std::string_view kEvents = "paceline_events_total";
 
 double seconds(Duration d) {
@@ -42,6 +43,8 @@ ControllerMetrics::ControllerMetrics() {
   metrics_.gauge(kLeader, "1: this replica leads; 0: it does not.");
   metrics_.gauge(kJobs, "Jobs by phase; only the leader counts them.");
   metrics_.gauge(kStragglers, "Stragglers of all jobs now, by kind; only the leader counts them.");
+  metrics_.gauge(kDroppedSamples,
+                 "Samples that partial steps of all jobs have left out; only the leader counts them.");
   metrics_.counter(kEvents, "Events about jobs, by reason.");
   for (const char* result : {"success", "requeue_after", "error"}) {
     metrics_.add(kReconciles, {{"controller", kController}, {"result", result}}, 0);
@@ -69,6 +72,10 @@ void ControllerMetrics::queue_depth(std::size_t depth) {
 void ControllerMetrics::jobs(std::string_view phase, std::int64_t count) {
   metrics_.set(kJobs, {{"phase", phase}}, static_cast<double>(count));
 }
+void ControllerMetrics::dropped_samples(std::int64_t count) {
+  metrics_.set(kDroppedSamples, {}, static_cast<double>(count));
+}
+
 void ControllerMetrics::stragglers(std::string_view kind, std::int64_t count) {
   metrics_.set(kStragglers, {{"kind", kind}}, static_cast<double>(count));
 }

@@ -23,6 +23,7 @@ class ControllerMetrics final : public queue::QueueObserver {
   void queue_depth(std::size_t depth);
   void jobs(std::string_view phase, std::int64_t count);
   void stragglers(std::string_view kind, std::int64_t count);
+  void dropped_samples(std::int64_t count);
   void event(std::string_view reason);
 
   // queue::QueueObserver

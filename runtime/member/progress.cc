@@ -21,6 +21,7 @@ void set_times(v1::StepTimes& out, const StepTimes& times) {
   out.set_update_ns(times.update);
   out.set_checkpoint_ns(times.checkpoint);
   out.set_step_ns(times.step);
+  out.set_left_out_ns(times.left_out);
 }
 
 std::uint64_t word(std::int64_t value) {
@@ -152,6 +153,7 @@ void Progress::step_applied(const AppliedStep& step) {
     v[kStep] = word(step.step);
     v[kSamples] = word(step.samples);
     v[kSent] = step.bytes_sent;
+    v[kLeftOut] += word(step.left_out);
     v[kSteps] += 1;
     v[kInput] += word(step.times.input);
     v[kCompute] += word(step.times.compute);
@@ -225,6 +227,7 @@ void Progress::set_values(const Moment& moment, v1::Heartbeat* out) {
   out->set_weights_hash(now[kHash]);
   out->set_weights_hash_step(number(now[kHashStep]));
   out->set_bytes_sent(now[kSent]);
+  out->set_dropped_samples(number(now[kLeftOut]));
   if (now[kBeginStep] > 0) {
     v1::ViewBegin& begin = *out->mutable_view_begin();
     begin.set_view_ns(number(now[kBeginView]));

@@ -22,9 +22,11 @@ namespace paceline::member {
 enum class StepPart : std::uint8_t { kInput, kCompute, kWait, kTransfer, kUpdate, kCheckpoint, kNone };
 inline constexpr std::size_t kStepParts = 7;
 
-// Nanoseconds. `step` is the whole step: the sum of the parts.
+// Nanoseconds. `step` is the whole step: the sum of the parts. `left_out` is beside it: what the samples that
+// the member left out of the step would have taken to compute.
 struct StepTimes {
   std::int64_t input = 0, compute = 0, wait = 0, transfer = 0, update = 0, checkpoint = 0, step = 0;
+  std::int64_t left_out = 0;
   std::int64_t parts() const { return input + compute + wait + transfer + update + checkpoint; }
 };
 

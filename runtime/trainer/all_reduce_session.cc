@@ -25,6 +25,10 @@ constexpr Duration kInputTimeout = std::chrono::seconds(120);  // for one batch
 absl::StatusOr<std::unique_ptr<AllReduceSession>> AllReduceSession::open(
     const SessionParts& parts, std::shared_ptr<const data::Dataset> train, std::vector<double> shares,
     Step total_steps) {
+  if (parts.spec.exchange().max_drop_rate() > 0 && parts.replica.on_device() != nullptr)
+    return absl::InvalidArgumentError(
+        "spec.strategy.allReduce.maxDropRate is for members on processors: passes on a GPU run behind the "
+        "host, which can't end a step early; allowed: 0, or PACELINE_DEVICE: cpu in the members' env");
   std::unique_ptr<AllReduceSession> session(
       new AllReduceSession(parts, std::move(train), std::move(shares), total_steps));
   PL_ASSIGN_OR_RETURN(session->exchange_, open_exchange(parts));
@@ -61,8 +65,17 @@ AllReduceSession::AllReduceSession(const SessionParts& parts, std::shared_ptr<co
       rows_(data::cut_batch(parts.spec.global_batch_size(),
                             shares_)[static_cast<std::size_t>(parts.communicator.rank())]),
       timeout_(std::chrono::milliseconds(parts.spec.exchange().timeout_ms())),
+      partial_(parts.spec.exchange().max_drop_rate(), parts.spec.micro_batch_size(),
+               data::cut_batch(parts.spec.global_batch_size(), shares_), parts.communicator.rank()),
       passes_(parts.spec, train_->shape(), parts.program, nullptr, parts.trainers) {
   passes_.before_gradient(parts_.before_gradient);
+  if (partial_.possible()) {
+    passes_.ask([this](std::int64_t done) {
+      const bool goes_on = partial_.goes_on(done, parts_.clock.now() - step_began_);
+      if (!goes_on) left_out_ = rows_ - done;
+      return goes_on;
+    });
+  }
   before_last_ = [this](double loss_sum) { return declare_controls(loss_sum, wishes_); };
   // Alone on a device there is nobody to hear of parts, and the pass is added as a whole.
   if (parts_.communicator.world_size() == 1 && parts_.replica.on_device() != nullptr) return;
@@ -89,6 +102,9 @@ void AllReduceSession::start_input() {
 
 absl::StatusOr<StepResult> AllReduceSession::step(const Agreement& wishes, member::StepClock& clock) {
   const Duration late = rank_zero_saves_ ? kSaveLimit : Duration::zero();
+  if (partial_.full()) PL_RETURN_IF_ERROR(choose_threshold(late, clock));
+  step_began_ = parts_.clock.now();
+  left_out_ = 0;
   PL_RETURN_IF_ERROR(exchange_->begin_step(parts_.replica.step(), late));
   ready_status_ = absl::OkStatus();
   data::Batch batch;
@@ -102,10 +118,7 @@ absl::StatusOr<StepResult> AllReduceSession::step(const Agreement& wishes, membe
       PL_ASSIGN_OR_RETURN(batch, next_batch());
     }
     auto part = clock.part(StepPart::kCompute);
-    wishes_ = wishes;
-    PL_RETURN_IF_ERROR(passes_.run(batch, before_last_, on_ready_));
-    if (!on_ready_) ready_status_ = exchange_->range_ready(0, parts_.replica.gradient().size());
-    PL_RETURN_IF_ERROR(exchange_->wait_for_device());
+    PL_RETURN_IF_ERROR(compute(batch, wishes));
   }
   PL_RETURN_IF_ERROR(ready_status_);
 
@@ -120,8 +133,31 @@ absl::StatusOr<StepResult> AllReduceSession::step(const Agreement& wishes, membe
   auto part = clock.part(StepPart::kUpdate);
   PL_RETURN_IF_ERROR(update(result, batch));
   place_update(clock);
+  result.left_out = left_out_;
+  result.time_left_out = partial_.time_left_out();
   rank_zero_saves_ = result.agreed.save;
   return result;
+}
+
+absl::Status AllReduceSession::compute(const data::Batch& batch, const Agreement& wishes) {
+  wishes_ = wishes;
+  PL_RETURN_IF_ERROR(passes_.run(batch, before_last_, on_ready_));
+  if (!on_ready_) ready_status_ = exchange_->range_ready(0, parts_.replica.gradient().size());
+  PL_RETURN_IF_ERROR(exchange_->wait_for_device());
+  if (partial_.possible()) partial_.computed(parts_.clock.now() - step_began_);
+  return absl::OkStatus();
+}
+
+// All members do so before the same step, since each counts the steps of this view.
+absl::Status AllReduceSession::choose_threshold(Duration late, member::StepClock& clock) {
+  auto part = clock.part(StepPart::kWait);
+  const std::span<float> table = partial_.table();
+  PL_RETURN_IF_ERROR(parts_.communicator.all_reduce(table.data(), table.size(), DType::kF32,
+                                                    collective::ReduceOp::kSum,
+                                                    Deadline::after(parts_.clock.now(), timeout_ + late)));
+  partial_.choose();
+  if (parts_.on_threshold != nullptr) parts_.on_threshold(partial_.threshold());
+  return absl::OkStatus();
 }
 
 // On a device nobody waits for an update's end: the passes behind it do, and with them the host.
@@ -153,7 +189,7 @@ absl::Status AllReduceSession::no_samples(const Agreement& wishes) {
 }
 
 absl::Status AllReduceSession::declare_controls(double loss_sum, const Agreement& wishes) {
-  write_controls({loss_sum, wishes}, parts_.replica.controls());
+  write_controls({loss_sum, wishes, left_out_}, parts_.replica.controls());
   const std::size_t begin = parts_.replica.gradient().size();
   return exchange_->range_ready(begin, begin + kControls);
 }
@@ -161,18 +197,21 @@ absl::Status AllReduceSession::declare_controls(double loss_sum, const Agreement
 absl::Status AllReduceSession::update(StepResult& result, const data::Batch& batch) {
   const Controls sums = read_controls(parts_.replica.controls());
   result.agreed = sums.wishes;
-  result.loss = sums.loss_sum / static_cast<double>(parts_.spec.global_batch_size());
+  const auto batch_size = static_cast<double>(parts_.spec.global_batch_size());
+  const double used = batch_size - static_cast<double>(sums.left_out);
+  result.loss = sums.loss_sum / used;
   const Step step = parts_.replica.step();
   if (!std::isfinite(result.loss)) {
     return not_finite(str_cat("step ", step, ": the loss"), result.loss, step > 0, *train_, batch);
   }
   result.learning_rate =
       optimizer::learning_rate(parts_.spec.optimizer(), step, total_steps_, parts_.trainers);
-  const absl::Status updated = parts_.replica.update(result.learning_rate);
+  const absl::Status updated = parts_.replica.update(result.learning_rate, batch_size / used);
   if (absl::IsInvalidArgument(updated)) {
     return absl::OutOfRangeError(str_cat("step ", step, ": ", updated.message()));
   }
   if (!updated.ok()) return own_fault(updated);
+  if (partial_.possible()) partial_.applied(parts_.clock.now() - step_began_, sums.left_out);
   result.step = parts_.replica.step();
   parts_.program.weights_changed();
   return absl::OkStatus();

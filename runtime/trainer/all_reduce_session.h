@@ -1,11 +1,12 @@
 #pragma once
 
 // All-reduce within one view: the communicator, the exchange, this member's part of each batch. Nothing is
-// allocated after the first step.
+// allocated after the first step, but where a threshold is chosen (partial_steps.h).
 
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -20,6 +21,7 @@
 #include "runtime/member/step_clock.h"
 #include "runtime/tensor/program.h"
 #include "runtime/trainer/controls.h"
+#include "runtime/trainer/partial_steps.h"
 #include "runtime/trainer/passes.h"
 #include "runtime/trainer/replica.h"
 #include "runtime/trainer/session.h"
@@ -37,11 +39,14 @@ struct SessionParts {
   std::function<void()> before_gradient = nullptr;  // hears before the host's gradient is written over
   // Of the devices of all members; null: the hosts exchange.
   std::shared_ptr<exchange::GradientExchange> device_exchange = nullptr;
+  // Hears of the threshold of partial steps when it is chosen; null: nobody does.
+  std::function<void(const std::optional<PartialSteps::Threshold>&)> on_threshold = nullptr;
 };
 
 class AllReduceSession final : public Session {
  public:
-  // `train` begins at the replica's step; `total_steps` is where it ends.
+  // `train` begins at the replica's step; `total_steps` is where it ends. INVALID_ARGUMENT: steps may be
+  // partial, and the state is on a device, whose passes run behind the host.
   static absl::StatusOr<std::unique_ptr<AllReduceSession>> open(const SessionParts& parts,
                                                                 std::shared_ptr<const data::Dataset> train,
                                                                 std::vector<double> shares, Step total_steps);
@@ -59,6 +64,8 @@ class AllReduceSession final : public Session {
   absl::StatusOr<data::Batch> next_batch();
   absl::Status no_samples(const Agreement& wishes);
   absl::Status declare_controls(double loss_sum, const Agreement& wishes);
+  absl::Status choose_threshold(Duration late, member::StepClock& clock);
+  absl::Status compute(const data::Batch& batch, const Agreement& wishes);
   absl::Status update(StepResult& result, const data::Batch& batch);
   void place_update(member::StepClock& clock);
 
@@ -71,6 +78,9 @@ class AllReduceSession final : public Session {
   const Duration timeout_;
   std::shared_ptr<exchange::GradientExchange> exchange_;
   std::unique_ptr<data::Prefetcher> input_;  // null where rows_ is 0
+  PartialSteps partial_;
+  TimePoint step_began_{};
+  std::int64_t left_out_ = 0;  // of this member's samples, in the step under way
   Passes passes_;
   Passes::BeforeLast before_last_;
   tensor::Program::OnReady on_ready_;  // null: nobody is to hear of parts

@@ -41,6 +41,11 @@ absl::Status Passes::run(const data::Batch& batch, const BeforeLast& before_last
   if (rows_ != nullptr) inputs.tokens = {};  // looked up already
   double loss_sum = 0;
   for (std::int64_t at = 0; at < all; at += most) {
+    if (at > 0 && goes_on_ != nullptr && !goes_on_(at)) {
+      PL_RETURN_IF_ERROR(before_last(loss_sum));
+      on_ready(0, program_.parameters().elements);
+      return absl::OkStatus();
+    }
     const std::int64_t rows = std::min(most, all - at);
     copy_rows(inputs, at, rows, shape_, program_.batch());
     if (rows_ != nullptr) rows_->gather(at, rows, program_.batch());

@@ -31,6 +31,10 @@ class Passes {
   using BeforeLast = std::function<absl::Status(double loss_sum)>;
   absl::Status run(const data::Batch& batch, const BeforeLast& before_last,
                    const tensor::Program::OnReady& on_ready);
+  // Asked before each pass but the first, with so many samples done: where it says no, the rest is left out,
+  // and `before_last` and `on_ready`, of the whole gradient, follow at once. On the host only.
+  using GoesOn = std::function<bool(std::int64_t done)>;
+  void ask(GoesOn goes_on) { goes_on_ = std::move(goes_on); }
   // Hears when the gradient is about to be written over.
   void before_gradient(std::function<void()> hook) { before_gradient_ = std::move(hook); }
 
@@ -41,6 +45,7 @@ class Passes {
   model::WideAndDeepBatch* const rows_;
   const std::int64_t trainers_;
   std::function<void()> before_gradient_;   // null: nobody is to hear
+  GoesOn goes_on_;                          // null: always
   const tensor::Program::OnReady not_yet_;  // null: more passes follow
 };
 

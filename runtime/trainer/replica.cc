@@ -111,13 +111,14 @@ absl::Status Replica::bind(tensor::Program& program, Purpose purpose) {
   return program.bind_on_device(vectors);
 }
 
-absl::Status Replica::update(double learning_rate) {
+absl::Status Replica::update(double learning_rate, double scale) {
   if (on_device_) {
+    PL_CHECK(scale == 1, "members on devices leave no samples out");
     PL_RETURN_IF_ERROR(device_->update(learning_rate));
     host_is_old_ = true;
   } else {
     PL_ASSIGN_OR_RETURN(const optimizer::StepReport report,
-                        optimizer_->step(weights_, gradient(), learning_rate));
+                        optimizer_->step(weights_, gradient(), learning_rate, scale));
     last_update_ = {step_ + 1, optimizer_->steps(), learning_rate, report.factor};
   }
   ++step_;

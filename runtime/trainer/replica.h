@@ -72,9 +72,10 @@ class Replica {
   // Binds a program to the weights, and the gradient, where they are now. The device's errors.
   absl::Status bind(tensor::Program& program, Purpose purpose);
 
-  // One update with the summed gradient. INVALID_ARGUMENT: the gradient isn't finite, and nothing changed; on
-  // a device that may be told by the next call, or the next that brings the state to the host.
-  absl::Status update(double learning_rate);
+  // One update with the summed gradient, times `scale`. INVALID_ARGUMENT: the gradient isn't finite, and
+  // nothing changed; on a device that may be told by the next call, or the next that brings the state to the
+  // host. REQUIRES: on a device the scale is 1.
+  absl::Status update(double learning_rate, double scale = 1);
   absl::StatusOr<std::uint64_t> hash();  // of the weights, wherever they are
 
   // For a newcomer, while this one trains: the state, and the gradient that the last update() took. REQUIRES:

@@ -7,6 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/clock.h"
 #include "base/ids.h"
 #include "runtime/member/step_clock.h"
 #include "runtime/trainer/evaluator.h"
@@ -21,6 +22,8 @@ struct StepResult {
   double loss = 0;  // mean over the samples that were applied
   double learning_rate = 0;
   std::uint64_t bytes_sent = 0;
+  std::int64_t left_out = 0;  // of this member's samples; and the time that they would have taken
+  Duration time_left_out{};
 };
 
 class Session {

@@ -166,6 +166,8 @@ void Trainer::report_step(const StepResult& result) {
   applied.times = step_clock_.end();
   applied.times.checkpoint += saving_ns_;
   applied.times.step += saving_ns_;
+  applied.times.left_out = result.time_left_out.count();
+  applied.left_out = result.left_out;
   saving_ns_ = 0;
   applied.since_start_ns = (now() - training_since_).count();
   parts_.membership.progress().step_applied(applied);

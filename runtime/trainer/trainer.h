@@ -29,6 +29,7 @@
 #include "runtime/trainer/device_saver.h"
 #include "runtime/trainer/member_devices.h"
 #include "runtime/trainer/outcome.h"
+#include "runtime/trainer/partial_steps.h"
 #include "runtime/trainer/programs.h"
 #include "runtime/trainer/progress_file_store.h"
 #include "runtime/trainer/replica.h"
@@ -148,6 +149,7 @@ class Trainer {
 
   absl::StatusOr<v1::View> next_view(Duration limit);
   void report_step(const StepResult& result);
+  void report_threshold(const std::optional<PartialSteps::Threshold>& threshold);
   enum class HashTelling : std::uint8_t { kAlways, kIfRounder };  // Progress: set, or offer
   void report_hash(HashTelling telling = HashTelling::kAlways);
   // How many train in all-reduce when nobody is missing; 0: servers.

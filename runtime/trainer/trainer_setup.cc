@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "absl/strings/str_format.h"
 #include "base/pluralize.h"
 #include "base/program.h"
 #include "base/status.h"
@@ -301,10 +302,20 @@ absl::Status Trainer::open_ring_session() {
                            *communicator_,
                            trainers(),
                            [this] { catch_ups_.take_back(); },
-                           std::move(device_exchange)};
+                           std::move(device_exchange),
+                           [this](const auto& threshold) { report_threshold(threshold); }};
   PL_ASSIGN_OR_RETURN(
       session_, AllReduceSession::open(parts, workload_.data.train, shares, machine_.plan().total_steps));
   return absl::OkStatus();
+}
+
+void Trainer::report_threshold(const std::optional<PartialSteps::Threshold>& threshold) {
+  if (group_.rank != 0) return;
+  if (!threshold) return parts_.logger.info("steps are whole: leaving samples out would gain little");
+  parts_.logger.info(absl::StrFormat(
+      "members that have computed for %s leave the rest of a step's samples out: %.1f %% of the last steps' "
+      "samples, for %.1f %% more in the same time",
+      format_duration(threshold->tau), 100 * threshold->drop_rate, 100 * threshold->gain));
 }
 
 // A state that is on devices stays there where these can give it to each other.
@@ -348,7 +359,8 @@ Decision Trainer::align() {
   } else {
     status = open_ring_session();
   }
-  if (!stepped_ && absl::IsResourceExhausted(status)) return gave_up(status, true);
+  if (!stepped_ && (absl::IsResourceExhausted(status) || absl::IsInvalidArgument(status)))
+    return gave_up(status, true);
   if (!status.ok()) return on_error(status);
   aligned_ = true;
   aligned_at_ = now();

@@ -93,7 +93,7 @@ PURE = [
     "runtime/tensor/recompute", "runtime/tensor/schedule",
     "runtime/simulation/delays", "runtime/simulation/modes", "runtime/simulation/stragglers", "runtime/simulation/virtual_cluster",
     "runtime/trainer/memory_budget", "runtime/trainer/member_devices", "runtime/trainer/odd_sizes",
-    "runtime/trainer/step_machine", "runtime/trainer/table_specs",
+    "runtime/trainer/partial_steps", "runtime/trainer/step_machine", "runtime/trainer/table_specs",
     "runtime/nccl/origin", "runtime/nccl/states",
     "runtime/optimizer/schedule",
     "runtime/pserver/sparse/hot_rows", "runtime/pserver/sparse/initializer", "runtime/pserver/sparse/row_hash",

@@ -265,6 +265,7 @@ class ThreadJob {
     trainer::OpenWorkload workload;
     trainer::ConnectServers connect_servers;
     checkpoint::FileStore* files = nullptr;  // null: this machine's
+    const Clock* clock = nullptr;            // null: the job's
     trainer::Outcome outcome;
     std::map<Step, std::uint64_t> hashes;
 
@@ -340,9 +341,9 @@ class ThreadJob {
     std::vector<std::jthread> threads;
     for (int rank = 0; rank < (count < 0 ? size() : count); ++rank) {
       threads.emplace_back([this, m = &member(rank)] {
-        trainer::Trainer trainer(
-            {*m->membership, *m->fabric, clock_, logger_, m->stop, m->workload, m->connect_servers, m->files},
-            m->options);
+        trainer::Trainer trainer({*m->membership, *m->fabric, m->clock == nullptr ? clock_ : *m->clock,
+                                  logger_, m->stop, m->workload, m->connect_servers, m->files},
+                                 m->options);
         m->outcome = trainer.run();
       });
     }

@@ -1,8 +1,11 @@
 """A member that holds the others back is found, told of and cleared."""
 
+import contextlib
 import json
 import os
 import pathlib
+import signal
+import threading
 
 import unittest_report
 from cli_support import ENDLESS, SLOW, CliCase, tensors_of, until
@@ -31,13 +34,35 @@ spec:
 BATCH = 480
 
 
-def laborious(steps, factor, action=""):
+class Bursts:
+    """A process is slow in bursts: in 3 of 10 steps' time, of which `step` is the seconds, it stands still for four fifths."""
+    def __init__(self, pid, step):
+        self.pid, self.step, self.over = pid, step, threading.Event()
+        self.thread = threading.Thread(target=self.run)
+        self.thread.start()
+
+    def run(self):
+        with contextlib.suppress(ProcessLookupError):
+            while not self.over.wait(7 * self.step):
+                for _ in range(30):
+                    os.kill(self.pid, signal.SIGSTOP)
+                    self.over.wait(0.08 * self.step)
+                    os.kill(self.pid, signal.SIGCONT)
+                    self.over.wait(0.02 * self.step)
+
+    def end(self):
+        self.over.set()
+        self.thread.join()
+
+
+def laborious(steps, factor, action="", passes="", drop_rate=0):
     """Two that compute; worker-1 does so `factor` times as often."""
     return f"""
 apiVersion: paceline.dev/v1alpha1
 kind: TrainingJob
 metadata: {{name: labours}}
 spec:
+  strategy: {{allReduce: {{maxDropRate: {drop_rate}}}}}
   replicaSpecs:
     worker: {{replicas: 2, template: {{spec: {{containers: [{{name: trainer, command: [{PROGRAM}]}}]}}}}}}
   training:
@@ -45,6 +70,7 @@ spec:
     data: {{format: custom, custom: {{name: hanging, parameters: {{member: nobody, file: none}}}}}}
     optimizer: {{type: SGD, learningRate: 0.01}}
     globalBatchSize: {BATCH}
+{passes}
     steps: {steps}
 {action}"""
 
@@ -147,6 +173,24 @@ class StragglersTest(CliCase):
         self.assertEqual((told[0]["generation"], told[0]["samples"], told[0]["even"]), (2, shares["samples"], False))
         events = [json.loads(line) for line in (pathlib.Path(self.status("labours")["folder"]) / "events.jsonl").read_text().splitlines()]
         self.assertIn("StragglerRebalanced", [event["reason"] for event in events])
+        self.nothing_left()
+
+    def test_a_member_that_is_slow_in_bursts_leaves_samples_out(self):
+        rate, steps = 0.3, 1000
+        process = self.start("run", self.write(laborious(steps, 1, "  stragglers: {action: Report}\n", "    microBatchSize: 30", rate)))
+        until(lambda: (lambda s: s and s["step"] > 20 and s["members"][1].get("stepMs"))(self.status("labours")), 40 * SLOW, "it trains")
+        member = self.members()[1]
+        bursts = Bursts(member["pid"], member["stepMs"] / 1000)
+        try:
+            until(lambda: self.status("labours").get("droppedSamples") or process.poll() is not None, 120 * SLOW, "samples are left out")
+        finally:
+            bursts.end()
+        self.assertEqual(process.wait(timeout=120 * SLOW), 0)
+        last = self.status("labours")
+        self.assertEqual((last["phase"], last["step"], last["samples"], last["weightsCheckedStep"]), ("Succeeded", steps, steps * BATCH, steps))
+        self.assertGreater(last.get("droppedSamples", 0), 0)
+        self.assertLessEqual(last["droppedSamples"], rate * steps * BATCH)
+        self.assertEqual(sum(each.get("droppedSamples", 0) for each in last["members"]), last["droppedSamples"])
         self.nothing_left()
 
     def test_each_sample_counts_once_with_whatever_shares(self):

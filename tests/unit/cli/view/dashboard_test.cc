@@ -61,6 +61,15 @@ TEST(DashboardTest, TellsOfSharesWhileTheyAreNotEven) {
   EXPECT_EQ(render_dashboard(state, Terminal{}).size(), before);
 }
 
+TEST(DashboardTest, TellsOfSamplesThatWereLeftOut) {
+  RunState state = running();
+  state.samples = 40'000;
+  const std::size_t before = render_summary(state, Terminal{}).size();
+  state.progress.dropped_samples = 1234;
+  EXPECT_EQ(render_summary(state, Terminal{}).size(), before + 1);
+  EXPECT_NE(absl::StrJoin(render_dashboard(state, Terminal{}), "\n").find("1,234"), std::string::npos);
+}
+
 RunState with_servers() {
   RunState state = running();
   state.members[1].telemetry.staleness = StalenessTelemetry{

@@ -294,9 +294,12 @@ class Player {
     (void)v1::StepPart_Parse("PART_" + line.text("part", "NONE"), &part);
     beat.set_part(part);
     beat.set_part_ns(line.number("part_ms") * 1'000'000);
+    beat.set_dropped_samples(line.number("left"));
     if (line.has("gpu")) beat.mutable_gpu()->set_name(line.text("gpu"));
     for (int i = 0; i < line.number("times"); ++i) {
-      beat.add_step_times()->set_compute_ns(line.number("own_ms") * 1'000'000);
+      v1::StepTimes& times = *beat.add_step_times();
+      times.set_compute_ns(line.number("own_ms") * 1'000'000);
+      times.set_left_out_ns(line.number("left_ms") * 1'000'000);
       beat.add_step_time_steps(line.number("first", 1) + i);
     }
     Line repeated("beat " + line.words[1]);
@@ -392,6 +395,7 @@ class Player {
         out_ << ", dropped " << m.telemetry.staleness->dropped << ", stale " << m.telemetry.staleness->max;
       if (m.telemetry.gpu) out_ << ", on " << m.telemetry.gpu->name;
       if (m.telemetry.samples > 0) out_ << ", takes " << m.telemetry.samples;
+      if (m.telemetry.dropped_samples > 0) out_ << ", left out " << m.telemetry.dropped_samples;
       out_ << "\n";
     }
     if (report.stragglers) {
@@ -403,6 +407,7 @@ class Player {
          << static_cast<int>(report.samples_per_second + 0.5) << "/s, eta "
          << (report.eta ? seconds(*report.eta) : "-") << ", elapsed " << seconds(report.elapsed)
          << ", goodput " << static_cast<int>(report.goodput * 100 + 0.5) << " %\n";
+    if (report.dropped_samples > 0) at() << "  left out " << report.dropped_samples << " samples\n";
     if (report.weights_checked_step > 0)
       at() << "  weights are equal at step " << report.weights_checked_step << "\n";
     if (!report.checkpoint_path.empty()) at() << "  checkpoint " << report.checkpoint_path << "\n";

@@ -18,10 +18,11 @@
 //   beat STREAM [gen=N] [step=N] [steps=N] [samples=N] [total=N] [phase=NAME] [hash=N hash_step=N]
 //   [records=N] [step_ms=N] [times=N] [evaluation=STEP] [busy_ms=N [in=N] [out=N] [queue=N]] [dropped=N
 //   [stale=N]] [gpu=NAME] [part=NAME [part_ms=N]] [own_ms=N, of each of `times`, which are of the steps from
-//   first=N on] [begun_ms=N] fault STREAM ID [gen=N] [reason=X] leave STREAM finished|failed|stopped
-//   [reason=X] [model=X] checkpoint STREAM step=N path=X caught STREAM [gen=N] [error=X] end STREAM
-//   [reason=X] pod ROLE INDEX [pod=X] [exit=N] [signal=N] [reason=X] absent ROLE INDEX [pod=X] [within=X]
-//   empty STREAM | again STREAM a message without content; a second Hello stop REASON report
+//   first=N on [left_ms=N, that the rest of a partial step would have taken]] [left=N samples] [begun_ms=N]
+//   fault STREAM ID [gen=N] [reason=X] leave STREAM finished|failed|stopped [reason=X] [model=X] checkpoint
+//   STREAM step=N path=X caught STREAM [gen=N] [error=X] end STREAM [reason=X] pod ROLE INDEX [pod=X]
+//   [exit=N] [signal=N] [reason=X] absent ROLE INDEX [pod=X] [within=X] empty STREAM | again STREAM a message
+//   without content; a second Hello stop REASON report
 // In values, "_" stands for a blank.
 
 #include <string>

@@ -119,6 +119,23 @@ TEST(ProgressTest, AHeartbeatSaysWhatHappenedSinceTheLast) {
   EXPECT_EQ(beat.evaluations_size(), 0);
 }
 
+TEST(ProgressTest, SamplesThatAreLeftOutAddUp) {
+  Progress progress;
+  v1::Heartbeat beat;
+  for (Step number = 1; number <= 3; ++number) {
+    AppliedStep partial = step(number);
+    partial.left_out = number;
+    partial.times.left_out = 7;
+    progress.step_applied(partial);
+    if (number == 2) progress.collect(&beat);
+  }
+  progress.collect(&beat);
+  EXPECT_EQ(beat.dropped_samples(), 1 + 2 + 3);
+  ASSERT_EQ(beat.step_times_size(), 1);
+  EXPECT_EQ(beat.step_times(0).left_out_ns(), 7);
+  EXPECT_EQ(beat.step_times(0).compute_ns(), 2);
+}
+
 TEST(ProgressTest, ARefreshedHeartbeatBringsWhatItBroughtWithTheValuesOfNow) {
   Progress progress;
   progress.set_phase(v1::TRAINING);

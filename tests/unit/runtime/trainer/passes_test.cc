@@ -68,6 +68,29 @@ TEST_F(PassesTest, TheLossIsHeard) {
   EXPECT_EQ(loss_sum_, 1.5);
 }
 
+TEST_F(PassesTest, TheRestIsLeftOutWhereTheStepDoesNotGoOn) {
+  spec_.set_micro_batch_size(1);
+  Passes passes(spec_, shape_, program_);
+  std::vector<std::int64_t> asked;
+  std::vector<std::pair<std::size_t, std::size_t>> ready;
+  passes.ask([&](std::int64_t done) {
+    asked.push_back(done);
+    return done < 2;
+  });
+  const absl::Status ran = passes.run(
+      batch_,
+      [&](double loss_sum) {
+        loss_sum_ = loss_sum;
+        EXPECT_TRUE(ready.empty());
+        return absl::OkStatus();
+      },
+      [&](std::size_t begin, std::size_t end) { ready.emplace_back(begin, end); });
+  EXPECT_TRUE(ran.ok()) << ran;
+  EXPECT_EQ(asked, (std::vector<std::int64_t>{1, 2}));
+  EXPECT_EQ(ready, (std::vector<std::pair<std::size_t, std::size_t>>{{0, 16}}));
+  EXPECT_EQ(loss_sum_, 2 * 1.5);
+}
+
 // UNAVAILABLE and the like would be taken for a peer's.
 TEST_F(PassesTest, ADevicesErrorIsThisMembersOwn) {
   for (absl::Status* const error : {&program_.forward_error, &program_.backward_error}) {

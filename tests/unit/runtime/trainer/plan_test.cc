@@ -85,14 +85,16 @@ TEST(MakePlan, NamesTheFieldThatIsWrong) {
 
 TEST(ControlsBehindTheGradient, SumUp) {
   std::vector<float> one(kControls, 9), other(kControls, 9);
-  write_controls({1234.125, {.stop = true}}, one);
-  write_controls({0.0625, {.save = true}}, other);
+  constexpr std::int64_t kMost = 1 << 24;
+  write_controls({1234.125, {.stop = true}, 1}, one);
+  write_controls({0.0625, {.save = true}, kMost - 2}, other);
   for (std::size_t i = 0; i < kControls; ++i) one[i] += other[i];
   const Controls sums = read_controls(one);
   EXPECT_DOUBLE_EQ(sums.loss_sum, 1234.1875);
   EXPECT_TRUE(sums.wishes.stop);
   EXPECT_FALSE(sums.wishes.drain);
   EXPECT_TRUE(sums.wishes.save);
+  EXPECT_EQ(sums.left_out, kMost - 1);
 }
 
 }  // namespace
