@@ -32,10 +32,10 @@ struct AppliedStep {
   std::int64_t samples = 0;  // applied so far, over all members
   StepTimes times;
   std::uint64_t bytes_sent = 0;  // by this member's exchange so far
-  std::int64_t left_out = 0;     // of this member's samples of the step
   bool has_loss = false;         // rank 0: a StepRecord is made of the rest
   double loss = 0, learning_rate = 0;
   std::int64_t since_start_ns = 0;
+  std::int64_t left_out = 0;  // of this member's samples of the step
 };
 
 struct Evaluation {
