@@ -57,7 +57,8 @@ CoordinatorCore::Impl::Impl(CoreConfig config, TimePoint now)
       watch_(config_, places_),
       suspicions_(config_, places_, watch_),
       stragglers_(ring_ || config_.training.parameter_server().synchronization() ==
-                               v1::ParameterServerSpec::SYNCHRONOUS),
+                               v1::ParameterServerSpec::SYNCHRONOUS,
+                  config_.stragglers),
       shares_(config_.training.global_batch_size(), config_.rebalance),
       last_now_(now),
       form_since_(now),

@@ -126,6 +126,7 @@ struct CoreConfig {
   std::optional<Incarnation> handover;      // see Handover
   std::vector<Incarnation> given_up;        // successors that were, and are not to take over any more
   std::optional<RebalanceRules> rebalance;  // of a ring; nothing: its shares are even
+  std::vector<api::Straggler> stragglers;   // that the job's status tells of
   // Fewer that train form no view of a ring. Elastic: a ring goes on without a member that leaves.
   int min_trainers = 1;
   bool elastic = false;

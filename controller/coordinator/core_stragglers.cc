@@ -71,6 +71,12 @@ void explain_by_each_other(std::vector<api::Straggler>& links, std::vector<api::
 
 }  // namespace
 
+Stragglers::Stragglers(bool looks, std::vector<api::Straggler> known)
+    : looks_(looks), told_(std::move(known)) {
+  std::erase_if(told_, [](const api::Straggler& each) { return each.kind != api::StragglerKind::kSlow; });
+  anew_ = inherited_ = !told_.empty();
+}
+
 void Stragglers::begin_view(std::span<const Slot> slots, std::span<const std::int64_t> samples,
                             bool other_samples) {
   if (!looks_) return;
@@ -78,6 +84,7 @@ void Stragglers::begin_view(std::span<const Slot> slots, std::span<const std::in
   if (other_samples) {
     detector_.begin_anew();
     anew_ = true;
+    inherited_ = false;
   }
   std::vector<std::pair<int, int>> by_rank;  // rank, place
   ranks_.assign(slots.size(), -1);
@@ -150,11 +157,13 @@ std::vector<StragglerChange> Stragglers::conclude(std::span<const Slot> slots) {
     if (!contains(told_, each)) changes.push_back({each, true});
   }
   told_ = std::move(found);
+  if (told_.empty()) inherited_ = false;
   return changes;
 }
 
 std::optional<std::vector<api::Straggler>> Stragglers::now(std::span<const Slot> slots) const {
-  if (!detector_.knows() && !settles() && links_.findings().empty()) return std::nullopt;
+  const bool begun = !ranks_.empty();
+  if (!begun || (!detector_.knows() && !settles() && links_.findings().empty())) return std::nullopt;
   return describe(slots);
 }
 
@@ -176,11 +185,19 @@ std::vector<api::Straggler> Stragglers::describe(std::span<const Slot> slots) co
   }
   explain_by_each_other(found, others);
   found.insert(found.end(), others.begin(), others.end());
-  if (!settles()) return found;
   for (const api::Straggler& each : told_) {
-    if (stands(each, slots)) found.push_back(each);
+    const bool kept = settles() || (inherited_ && is_in_doubt(each, slots));
+    if (kept && !contains(found, each) && stands(each, slots)) found.push_back(each);
   }
   return found;
+}
+
+// The test has not come back to where it began since.
+bool Stragglers::is_in_doubt(const api::Straggler& told, std::span<const Slot> slots) const {
+  return std::ranges::any_of(detector_.standings(), [&](const stragglers::Standing& each) {
+    const Slot& slot = slots[static_cast<std::size_t>(each.place)];
+    return slot.role == told.role && slot.index == told.index && each.evidence > 0;
+  });
 }
 
 // Whether a finding from before shares were others is of members that are there yet.

@@ -25,7 +25,9 @@ class Stragglers {
  public:
   static constexpr std::size_t kMostTold = 16;  // at once: those that take the longest
 
-  explicit Stragglers(bool looks) : looks_(looks) {}
+  // `known`: the job's stragglers, as an earlier coordinator found them. Who is slow of those stays so until
+  // enough steps are known, and the test says that it is not.
+  explicit Stragglers(bool looks, std::vector<api::Straggler> known = {});
 
   // A view of these slots begins; their ranks are set. Another member in a place is another member.
   // `samples`: of each rank, where shares follow speed: then nobody is told of for having more of them. Where
@@ -51,15 +53,17 @@ class Stragglers {
  private:
   std::vector<api::Straggler> describe(std::span<const Slot> slots) const;
   bool stands(const api::Straggler& told, std::span<const Slot> slots) const;
+  bool is_in_doubt(const api::Straggler& told, std::span<const Slot> slots) const;
   api::Straggler describe(const stragglers::Finding& finding, std::span<const Slot> slots) const;
   api::Straggler describe(const stragglers::LinkFinding& finding, std::span<const Slot> slots) const;
 
   bool looks_;
   stragglers::Detector detector_{stragglers::Settings{}};
   stragglers::Links links_;
-  bool anew_ = false;                 // a view with other samples has begun
-  std::vector<double> work_;          // by rank: samples of a step; empty: as many for all
-  std::vector<int> ranks_;            // by place; -1: not in the view
+  bool anew_ = false;         // a view with other samples has begun, or this coordinator after another one
+  bool inherited_ = false;    // likewise, and what that one had found has not been judged yet
+  std::vector<double> work_;  // by rank: samples of a step; empty: as many for all
+  std::vector<int> ranks_;    // by place; -1: not in the view
   std::vector<std::string> ids_;      // by place: of the member whose steps are known
   std::vector<api::Straggler> told_;  // found, and not cleared yet
   std::vector<std::string> cleared_;

@@ -141,6 +141,7 @@ absl::StatusOr<coordinator::CoreConfig> core_config(const std::string& key, cons
   core.handover = plan::handover_of(job.job);
   core.given_up = plan::given_up(job.job);
   core.rebalance = rebalance_rules(job.job);
+  core.stragglers = job.job.status.stragglers;
   core.elastic = plan::is_elastic(job.job);
   core.min_trainers = plan::min_trainers(job.job);
   core.on_member_lost = coordinator::loss_policy(core.training, coordinator::ring_rules(job.job));

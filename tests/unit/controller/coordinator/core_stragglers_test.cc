@@ -78,6 +78,33 @@ class StragglersTest : public ::testing::Test {
   Step step_ = 0;
 };
 
+TEST_F(StragglersTest, FindingOfAnEarlierCoordinatorStaysUntilTheTestSaysOtherwise) {
+  const std::vector<StragglerChange> before = step_until_change();
+  ASSERT_EQ(before.size(), 1U);
+  for (const int slow : {2, -1}) {
+    slow_ = slow;
+    stragglers_ = Stragglers(true, {before[0].straggler});
+    EXPECT_FALSE(stragglers_.now(slots_)) << "no view has begun";
+    stragglers_.begin_view(slots_);
+    ASSERT_TRUE(stragglers_.now(slots_));
+    EXPECT_EQ(stragglers_.now(slots_)->size(), 1U);
+    const std::vector<StragglerChange> changes = step_until_change();
+    ASSERT_EQ(changes.size(), slow == 2 ? 0U : 1U);
+    EXPECT_EQ(stragglers_.now(slots_)->size(), slow == 2 ? 1U : 0U);
+    for (const StragglerChange& change : changes) EXPECT_FALSE(change.found);
+  }
+}
+
+TEST_F(StragglersTest, FindingOfAnEarlierCoordinatorGoesWithItsPod) {
+  const std::vector<StragglerChange> before = step_until_change();
+  ASSERT_EQ(before.size(), 1U);
+  stragglers_ = Stragglers(true, {before[0].straggler});
+  slots_[2].hello->set_pod("job-worker-2-1");
+  stragglers_.begin_view(slots_);
+  ASSERT_TRUE(stragglers_.now(slots_));
+  EXPECT_TRUE(stragglers_.now(slots_)->empty());
+}
+
 TEST_F(StragglersTest, FindingBecomesAStragglerWithItsMemberAndItsCause) {
   EXPECT_FALSE(stragglers_.now(slots_));
   const auto changes = step_until_change();
