@@ -407,8 +407,7 @@ void rule_status(const Observed& observed, const Observed& whole, Plan& plan) {
   note_suspended(observed, whole, plan);
   forget_lost_checkpoints(observed, plan.status);
   if (is_terminal(plan.status.phase)) plan.status.progress.eta_seconds.reset();
-  if (!plan.status.stragglers.empty() &&
-      (is_terminal(plan.status.phase) || plan.status.phase == api::Phase::kSuspended))
+  if (!plan.status.stragglers.empty() && plan.status.phase != api::Phase::kRunning)
     forget_stragglers(observed, "NotRunning", "no member trains", plan.status);
   if (plan.status.phase == api::Phase::kSucceeded)
     plan.status.progress = finished(observed.job, plan.status.progress);

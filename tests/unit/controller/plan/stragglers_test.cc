@@ -433,6 +433,14 @@ TEST_F(PlanStragglersTest, AStragglerIsToldOfWithItsNode) {
   EXPECT_EQ(straggler().host, "node-b");
 }
 
+TEST_F(PlanStragglersTest, AJobThatStartsAgainHasNone) {
+  ASSERT_FALSE(world.job.status.stragglers.empty());
+  world.report.reset();
+  world.job.status.phase = api::Phase::kRestarting;
+  look();
+  EXPECT_THAT(world.job.status.stragglers, IsEmpty());
+}
+
 TEST_F(PlanStragglersTest, AJobThatIgnoresStragglersIsToldOfNone) {
   world.job.spec.stragglers.action = api::StragglerPolicyAction::kIgnore;
   look();
