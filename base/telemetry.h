@@ -112,7 +112,7 @@ struct GpuTelemetry {
 // coordinator.proto).
 struct KernelTelemetry {
   std::optional<double> cpu, throttled, run_delay, cpu_pressure, memory_pressure, io_pressure, major_faults,
-      read_bytes, retransmits;
+      read_bytes, retransmits, timer_delay_ms;
 
   bool operator==(const KernelTelemetry&) const = default;
   static void fields(auto&& visit, auto& h) {
@@ -127,6 +127,7 @@ struct KernelTelemetry {
     visit(NamedField{"majorFaults", "A second."}, h.major_faults);
     visit(NamedField{"readBytes", "A second, from storage."}, h.read_bytes);
     visit(NamedField{"retransmits", "Share of its TCP segments.", 0, 1}, h.retransmits);
+    visit(NamedField{"timerDelayMs", "How late a timer of its process rings."}, h.timer_delay_ms);
   }
 };
 

@@ -6,7 +6,7 @@ namespace {
 
 constexpr const char* kStragglerKindNames[] = {"Slow", "MoreWork", "AllSlow", "SlowLink"};
 constexpr const char* kStragglerCauseNames[] = {"Unknown",     "CpuQuota", "CpuContention", "MemoryPressure",
-                                                "GpuSlowdown", "Storage",  "Input"};
+                                                "GpuSlowdown", "Storage",  "Input",         "Stopped"};
 
 constexpr const char* kStragglerActionNames[] = {"Report", "Wait", "Replace", "Rebalance"};
 constexpr const char* kReplacementOutcomeNames[] = {"UnderWay",  "Replaced",    "AsSlow",

@@ -29,6 +29,7 @@ enum class StragglerCause : std::uint8_t {
   kGpuSlowdown,     // the GPU's clock is lower than it could be
   kStorage,         // reads wait for the storage
   kInput,           // its data comes late, for whatever reason
+  kStopped,         // its process stands still now and then
 };
 
 // The job's answer to it; `why` says the rest.
@@ -78,9 +79,11 @@ struct Straggler {
     visit(NamedField{"typicalMs", "The others' median."}, x.typical_ms);
     visit(NamedField{"lostMs", "A step would be so much shorter without it."}, x.lost_ms);
     visit(NamedField{"members", "Members that are slow."}, x.members);
-    visit(NamedField{"cause",
-                     "Unknown, CpuQuota, CpuContention, MemoryPressure, GpuSlowdown, Storage or Input."},
-          x.cause);
+    visit(
+        NamedField{
+            "cause",
+            "Unknown, CpuQuota, CpuContention, MemoryPressure, GpuSlowdown, Storage, Input or Stopped."},
+        x.cause);
     visit(NamedField{"evidence", "For the cause."}, x.evidence);
     visit(NamedField{"nodeTrouble", "What the conditions and taints of its node say."}, x.node_trouble);
     visit(NamedField{"since", "When it was found."}, x.since);

@@ -97,6 +97,10 @@ void find_cause(const MemberTelemetry& own, std::span<const MemberTelemetry* con
       text += str_cat(text.empty() ? "" : ", ", std::llround(*faults), " pages a second come from storage");
     return set(straggler, StragglerCause::kMemoryPressure, std::move(text));
   }
+  if (const auto late = above(own, others, &KernelTelemetry::timer_delay_ms, kTellingTimer))
+    return set(
+        straggler, StragglerCause::kStopped,
+        str_cat("its process stands still now and then: its timers ring ", std::llround(*late), " ms late"));
   if (!reads) return set(straggler, StragglerCause::kUnknown, "");
   if (const auto share = above(own, others, &KernelTelemetry::io_pressure))
     return set(straggler, StragglerCause::kStorage,

@@ -46,7 +46,8 @@ bool is_of(const StragglerReplacement& each, const Straggler& straggler) {
 bool may_be_a_link(const Straggler& straggler) {
   using enum api::StragglerCause;
   const bool own = straggler.cause == kCpuQuota || straggler.cause == kCpuContention ||
-                   straggler.cause == kMemoryPressure || straggler.cause == kGpuSlowdown;
+                   straggler.cause == kMemoryPressure || straggler.cause == kGpuSlowdown ||
+                   straggler.cause == kStopped;
   return straggler.part == "transfer" && !own && straggler.node_trouble.empty();
 }
 

@@ -116,6 +116,9 @@ KernelTelemetry rates_between(const KernelCounters& before, const KernelCounters
   const auto again = rate(before.segments_sent_again, after.segments_sent_again, seconds);
   const auto sent = rate(before.segments_sent, after.segments_sent, seconds);
   if (again && sent && *sent > 0) rates.retransmits = std::min(1.0, *again / *sent);
+  constexpr double kMsPerSecond = 1000;
+  if (const auto timers = static_cast<double>(after.timers - before.timers); timers > 0)
+    rates.timer_delay_ms = (after.late - before.late) / timers * kMsPerSecond;
   return rates;
 }
 

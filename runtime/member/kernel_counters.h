@@ -20,6 +20,8 @@ struct KernelCounters {
   std::optional<double> cpu_pressure, memory_pressure, io_pressure;  // "some"
   std::optional<std::int64_t> major_faults, read_bytes;
   std::optional<std::int64_t> segments_sent, segments_sent_again;  // by TCP, in its network namespace
+  double late = 0;                                                 // summed over its timers
+  std::int64_t timers = 0;                                         // that rang
 };
 
 // Each sets what its text tells.

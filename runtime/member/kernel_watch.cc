@@ -22,6 +22,12 @@ void read(const std::string& path, Take take) {
 
 }  // namespace
 
+void KernelWatch::rang(Duration late) {
+  if (!own_) return;
+  late_ += std::chrono::duration<double>(std::max(late, Duration::zero())).count();
+  ++timers_;
+}
+
 void KernelWatch::add_to(v1::Heartbeat& heartbeat, TimePoint now) {
   if (!reads_) return;
   if (!read_at_ || now - *read_at_ >= kInterval) {
@@ -37,6 +43,8 @@ void KernelWatch::add_to(v1::Heartbeat& heartbeat, TimePoint now) {
 
 KernelCounters KernelWatch::read() const {
   KernelCounters counters;
+  counters.late = late_;
+  counters.timers = timers_;
   std::error_code error;
   int threads = 0;
   for (std::filesystem::directory_iterator task(process_ + "/task", error), end; !error && task != end;

@@ -23,8 +23,11 @@ class KernelWatch {
   explicit KernelWatch(std::string root = "", std::int64_t pid = 0)
       : root_(std::move(root)),
         process_(root_ + "/proc/" + (pid > 0 ? std::to_string(pid) : "self")),
-        reads_(pid >= 0) {}
-  // Sets `host`, once there are two readings.
+        reads_(pid >= 0),
+        own_(pid == 0) {}
+  // A timer of this process has rung so late.
+  void rang(Duration late);
+  // Sets `kernel`, once there are two readings.
   void add_to(v1::Heartbeat& heartbeat, TimePoint now);
 
  private:
@@ -33,7 +36,9 @@ class KernelWatch {
   std::optional<double> read_pressure(const char* what) const;
 
   const std::string root_, process_;
-  const bool reads_;
+  const bool reads_, own_;
+  double late_ = 0;  // seconds, of so many timers
+  std::int64_t timers_ = 0;
   std::optional<TimePoint> read_at_;
   KernelCounters counters_;
   std::optional<v1::KernelStats> rates_;

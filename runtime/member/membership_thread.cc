@@ -271,6 +271,7 @@ void MembershipImpl::send_heartbeat(TimePoint now) {
     interval = state->interval;
     taken = state->taken;
   }
+  if (in_time) kernel_watch_.rang(now - next_beat_);
   if (in_time) next_beat_ += interval * ((now - next_beat_) / interval + 1);
   if (!due && !stream_->idle()) return;
   v1::MemberMessage message;

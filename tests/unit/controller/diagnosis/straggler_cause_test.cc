@@ -21,7 +21,8 @@ MemberTelemetry quiet() {
                                   .io_pressure = 0.01,
                                   .major_faults = 0,
                                   .read_bytes = 1e6,
-                                  .retransmits = 0};
+                                  .retransmits = 0,
+                                  .timer_delay_ms = 0.1};
   member.gpu = GpuTelemetry{};
   member.gpu->sm_clock_mhz = 1900;
   member.gpu->most_sm_clock_mhz = 1980;
@@ -55,6 +56,14 @@ TEST(StragglerCauseTest, FigureFarAboveTheOthersIsTheCause) {
        StragglerCause::kMemoryPressure},
       {"faults", [](MemberTelemetry& m) { m.kernel->major_faults = 400; }, StragglerCause::kMemoryPressure,
        StragglerCause::kMemoryPressure},
+      {"stopped", [](MemberTelemetry& m) { m.kernel->timer_delay_ms = 21; }, StragglerCause::kStopped,
+       StragglerCause::kStopped},
+      {"late timers for want of a processor",
+       [](MemberTelemetry& m) {
+         m.kernel->timer_delay_ms = 21;
+         m.kernel->run_delay = 0.3;
+       },
+       StragglerCause::kCpuContention, StragglerCause::kCpuContention},
       {"storage", [](MemberTelemetry& m) { m.kernel->io_pressure = 0.5; }, StragglerCause::kUnknown,
        StragglerCause::kStorage},
       {"a hot GPU",

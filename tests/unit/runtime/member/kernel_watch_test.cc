@@ -48,6 +48,20 @@ TEST_F(KernelWatchTest, RatesAreOfASecondOrMore) {
   EXPECT_TRUE(beat(watch, milliseconds(2500)).has_kernel());
 }
 
+TEST_F(KernelWatchTest, TimersAreAsLateAsTheyRangBetweenTwoReadings) {
+  KernelWatch watch(folder_.path()), of_another(folder_.path(), 77);
+  watch.rang(seconds(9));
+  EXPECT_FALSE(beat(watch, seconds(1)).has_kernel());
+  EXPECT_FALSE(beat(of_another, seconds(1)).has_kernel());
+  for (const int late : {10, 30}) {
+    watch.rang(milliseconds(late));
+    of_another.rang(milliseconds(late));
+  }
+  EXPECT_NEAR(beat(watch, seconds(2)).kernel().timer_delay_ms(), 20, 1e-6);
+  EXPECT_FALSE(beat(of_another, seconds(2)).kernel().has_timer_delay_ms()) << "they are not that process'";
+  EXPECT_FALSE(beat(watch, seconds(3)).kernel().has_timer_delay_ms()) << "none rang";
+}
+
 TEST_F(KernelWatchTest, PressureIsTheContainersWhereItHasItsOwn) {
   KernelWatch watch(folder_.path());
   write("/proc/pressure/io", "some avg10=0 total=0\n");
