@@ -261,6 +261,27 @@ TEST_P(RendezvousTest, AnEarlyPeerIsKeptForItsGeneration) {
   EXPECT_TRUE(met_b.ok()) << met_b.status();
 }
 
+// A newcomer's group has the generation of the view that gives it the state.
+TEST_P(RendezvousTest, AnEarlyPeerIsNotTurnedAwayByAMeetingThatWaitsForNobody) {
+  End a = make_end(), b = make_end(), newcomer = make_end();
+  absl::StatusOr<std::vector<MetPeer>> met_a, met_b, met_newcomer;
+  const auto of_three = [](RendezvousPlan plan) {
+    plan.world = 3;
+    return plan;
+  };
+  {
+    std::jthread second([&] { met_b = b.point->meet(plan(1, a, 6), in(30'000)); });
+    EXPECT_EQ(a.point->meet(plan(0, b, 5), in(200)).status().code(), absl::StatusCode::kDeadlineExceeded);
+    std::jthread third([&] { met_newcomer = newcomer.point->meet(of_three(plan(0, a, 6)), in(30'000)); });
+    const auto given = a.point->meet(of_three(plan(1, newcomer, 6)), in(30'000));
+    EXPECT_TRUE(given.ok()) << given.status();
+    met_a = a.point->meet(plan(0, b, 6), in(30'000));
+  }
+  EXPECT_TRUE(met_a.ok()) << met_a.status();
+  EXPECT_TRUE(met_b.ok()) << met_b.status();
+  EXPECT_TRUE(met_newcomer.ok()) << met_newcomer.status();
+}
+
 TEST_P(RendezvousTest, AbsentPeerIsUnavailable) {
   End a = make_end(), b = make_end();
   a.point.reset();
