@@ -224,6 +224,11 @@ std::vector<std::string> fault_lines(const JobView& job) {
 
 std::vector<std::string> straggler_lines(const JobView& job, WallTime now) {
   std::vector<std::string> lines;
+  if (const auto& check = job.status.preflight) {
+    lines.push_back("Check before the first step:");
+    lines.push_back(str_cat("  ", check->at ? str_cat(age_text(*check->at, now), " ago: ") : "",
+                            sanitize(check->message)));
+  }
   if (!job.status.stragglers.empty()) lines.push_back("Stragglers:");
   for (const api::Straggler& each : job.status.stragglers) {
     const std::string since = each.since ? str_cat(", found ", age_text(*each.since, now), " ago") : "";

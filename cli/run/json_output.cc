@@ -54,6 +54,11 @@ class JsonOutput final : public RunOutput {
     event.update(kube::fields_to_json(each));
     line(event);
   }
+  void preflight(const api::Preflight& result) override {
+    Json event = {{"type", "preflight"}};
+    event.update(kube::fields_to_json(result));
+    line(event);
+  }
   void rebalance(const api::Rebalance& rebalance) override {
     Json event = {{"type", "rebalance"}};
     event.update(kube::fields_to_json(rebalance));

@@ -211,6 +211,7 @@ class LocalRunImpl final : public LocalRun, public coordinator::RunObserver, pub
   void on_view(const coordinator::ViewRecord& view) override { batch_.emplace_back(view); }
   void on_view_change(const api::ViewChange& change) override { batch_.emplace_back(change); }
   void on_straggler(const coordinator::StragglerChange& change) override { batch_.emplace_back(change); }
+  void on_preflight(const api::Preflight& result) override { batch_.emplace_back(result); }
   void on_rebalance(const api::Rebalance& rebalance) override { batch_.emplace_back(rebalance); }
   void on_steps(std::span<const coordinator::StepRecord> steps) override {
     std::vector<coordinator::StepRecord> records(steps.begin(), steps.end());
@@ -227,6 +228,7 @@ class LocalRunImpl final : public LocalRun, public coordinator::RunObserver, pub
     batch_.emplace_back(checkpoint);
   }
   void on_lost(const api::Fault& verdict) override {
+    if (verdict.kind == api::FaultKind::kUnfit) return;  // on_preflight() has told of it
     batch_.emplace_back(RunNote{str_cat(diagnosis::message_of(verdict), "; the others go on without it")});
   }
   void on_batch_end() override {

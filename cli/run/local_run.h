@@ -40,7 +40,7 @@ struct RunNote {
 };
 
 using RunEvent = std::variant<coordinator::ViewRecord, api::ViewChange, coordinator::StragglerChange,
-                              api::StragglerReplacement, api::Rebalance, RunNote,
+                              api::StragglerReplacement, api::Preflight, api::Rebalance, RunNote,
                               coordinator::EvaluationRecord, coordinator::CheckpointRecord,
                               std::vector<coordinator::StepRecord>, coordinator::MemberSteps>;
 

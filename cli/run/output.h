@@ -25,6 +25,7 @@ class RunOutput {
   virtual void straggler(const coordinator::StragglerChange& change) = 0;
   // It is decided, or has ended.
   virtual void replacement(const api::StragglerReplacement& replacement) = 0;
+  virtual void preflight(const api::Preflight& result) = 0;
   virtual void rebalance(const api::Rebalance& rebalance) = 0;
   virtual void evaluation(const RunState& state, const coordinator::EvaluationRecord& evaluation) = 0;
   virtual void checkpoint(const coordinator::CheckpointRecord& checkpoint) = 0;

@@ -204,6 +204,7 @@ class RunCommand {
       if (const auto* change = std::get_if<api::ViewChange>(&event)) output_->view_change(*change);
       if (const auto* change = std::get_if<coordinator::StragglerChange>(&event)) output_->straggler(*change);
       if (const auto* each = std::get_if<api::StragglerReplacement>(&event)) output_->replacement(*each);
+      if (const auto* result = std::get_if<api::Preflight>(&event)) output_->preflight(*result);
       if (const auto* rebalance = std::get_if<api::Rebalance>(&event)) output_->rebalance(*rebalance);
       if (const auto* note = std::get_if<RunNote>(&event)) output_->note(note->message);
       if (const auto* steps = std::get_if<std::vector<coordinator::StepRecord>>(&event)) note_steps(*steps);

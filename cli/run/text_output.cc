@@ -64,6 +64,7 @@ class PlainOutput : public RunOutput {
   void view_change(const api::ViewChange& change) override { line(diagnosis::text_of(change)); }
   void straggler(const coordinator::StragglerChange& change) override { line(straggler_text(change)); }
   void replacement(const api::StragglerReplacement& each) override { line(diagnosis::text_of(each)); }
+  void preflight(const api::Preflight& result) override { line(result.message); }
   void rebalance(const api::Rebalance& rebalance) override { line(rebalance.message); }
   void evaluation(const RunState& state, const coordinator::EvaluationRecord& record) override {
     line(evaluation_text(record, state));
@@ -102,6 +103,7 @@ class LiveOutput : public RunOutput {
   void view_change(const api::ViewChange& change) override { above(diagnosis::text_of(change)); }
   void straggler(const coordinator::StragglerChange& change) override { above(straggler_text(change)); }
   void replacement(const api::StragglerReplacement& each) override { above(diagnosis::text_of(each)); }
+  void preflight(const api::Preflight& result) override { above(result.message); }
   void rebalance(const api::Rebalance& rebalance) override { above(rebalance.message); }
   // The view itself has the newest.
   void evaluation(const RunState& state, const coordinator::EvaluationRecord& record) override {

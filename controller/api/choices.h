@@ -27,6 +27,7 @@ template <> inline constexpr Choice kChoices<RestartPolicy>[] =
     {{"Never"}, {"Always"}, {"OnFailure"}, {"ExitCode"}};
 template <> inline constexpr Choice kChoices<RestartScope>[] = {{"Replica"}, {"Role"}, {"Job"}};
 template <> inline constexpr Choice kChoices<CleanPodPolicy>[] = {{"Running"}, {"All"}, {"None"}};
+template <> inline constexpr Choice kChoices<PreflightAction>[] = {{"Exclude"}, {"Report"}};
 template <> inline constexpr Choice kChoices<StragglerPolicyAction>[] =
     {{"Report"}, {"Replace"}, {"Ignore"}, {"Rebalance"}};
 template <> inline constexpr Choice kChoices<ModelType>[] =

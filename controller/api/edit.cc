@@ -92,7 +92,7 @@ Values flatten(const TrainingJob& job) {
 
 bool is_free(const std::string& path) {
   if (path.starts_with("spec.runPolicy.schedulingPolicy.")) return path.ends_with(".minAvailable");
-  if (path.starts_with("spec.stragglers.")) return true;
+  if (path.starts_with("spec.stragglers.") || path.starts_with("spec.preflight")) return true;
   return path.starts_with("spec.runPolicy.") && path != "spec.runPolicy.managedBy";
 }
 

@@ -8,16 +8,16 @@ constexpr const char* kCauseNames[] = {"Exited",    "Killed",         "OOMKilled
                                        "NotFinite", "DataUnreadable", "NotStarted",       "Silent",
                                        "Hung",      "Diverged",       "DeadlineExceeded", "Evicted",
                                        "Preempted", "NodeLost",       "NodeShutdown",     "RefusedByNode",
-                                       "Deleted",   "ControllerLost", "Resized"};
+                                       "Deleted",   "ControllerLost", "Resized",          "Unfit"};
 constexpr const char* kFaultNames[] = {"Missing",     "Died",        "Frozen",    "Hung",
                                        "Failed",      "OutOfMemory", "NotFinite", "DataUnreadable",
                                        "Unreachable", "Diverged",    "Refused",   "NotStarted",
-                                       "Killed",      "Exited",      "Deleted"};
-constexpr const char* kObservationNames[] = {"StreamEnded",    "Silent",     "KeepsView",     "TakesNoStep",
-                                             "NotJoined",      "Said",       "OutOfMemory",   "NotFinite",
-                                             "DataUnreadable", "Stopped",    "BrokeProtocol", "PodEnded",
-                                             "PodEndedEarly",  "PodDeleted", "NodeNotReady",  "Diverged",
-                                             "OutOfView",      "LostLink",   "PeerReports",   "Refused"};
+                                       "Killed",      "Exited",      "Deleted",   "Unfit"};
+constexpr const char* kObservationNames[] = {
+    "StreamEnded",   "Silent",     "KeepsView",      "TakesNoStep", "NotJoined",     "Said",
+    "OutOfMemory",   "NotFinite",  "DataUnreadable", "Stopped",     "BrokeProtocol", "PodEnded",
+    "PodEndedEarly", "PodDeleted", "NodeNotReady",   "Diverged",    "OutOfView",     "LostLink",
+    "PeerReports",   "Refused",    "Unfit"};
 
 }  // namespace
 

@@ -35,6 +35,7 @@ enum class RestartCause : std::uint8_t {
   kDeleted,           // somebody deleted the pod
   kControllerLost,    // it lost the coordinator for too long
   kResized,           // replicas was edited
+  kUnfit,             // it failed the check before the first step
 };
 
 // Whether a restart for this cause counts against backoffLimit.
@@ -57,6 +58,7 @@ enum class FaultKind : std::uint8_t {
   kKilled,          // its process ended by a signal
   kExited,          // its process ended by itself
   kDeleted,         // somebody deleted its pod
+  kUnfit,           // it failed the check before the first step (spec.preflight); the coordinator tells it
 };
 
 enum class ObservationKind : std::uint8_t {
@@ -80,6 +82,7 @@ enum class ObservationKind : std::uint8_t {
   kLostLink,     // it reports a peer; detail: which
   kPeerReports,  // peers report it; detail: how many, and the first one's reason
   kRefused,
+  kUnfit,  // detail: by which test, and its figures
 };
 
 struct Observation {

@@ -329,6 +329,20 @@ void visit(FieldVisitor& v, Spec& s) {
     v.integer({.name = "keep", .meaning = "How many checkpoints are kept, the newest ones"},
               {.min = 1, .max = 1000}, c.keep);
   });
+  v.optional_object(
+      {.name = "preflight",
+       .meaning =
+           "A short test of computing and of links before the first step of an all-reduce; absent: none"},
+      s.preflight, [&](PreflightPolicy& p) {
+        v.choice(
+            {.name = "action",
+             .meaning = "Exclude: another pod takes the place of a member that fails it, within the budget "
+                        "of stragglers; Report: it is told of, and trains"},
+            p.action);
+        v.number({.name = "factor",
+                  .meaning = "A member fails that takes more than so many times the others' median"},
+                 {.min = 1.05, .max = 100}, p.factor);
+      });
   v.object({.name = "stragglers", .meaning = "What is done about a member that holds the others back"}, [&] {
     StragglerPolicy& p = s.stragglers;
     v.choice(
@@ -346,7 +360,7 @@ void visit(FieldVisitor& v, Spec& s) {
                   "Something is done once the job has lost so much time to it, and would lose as much again"},
              {.min = 0, .max = 1e6}, p.lost_seconds);
     v.integer({.name = "maxReplacements",
-               .meaning = "With Replace: of members that are slow, within windowSeconds"},
+               .meaning = "With Replace, and of preflight: of members that are slow, within windowSeconds"},
               {.min = 1, .max = kMostStragglerReplacements}, p.max_replacements);
     v.integer(
         {.name = "windowSeconds",

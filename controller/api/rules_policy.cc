@@ -74,6 +74,41 @@ void check_rebalance(const TrainingJob& job, Findings& f) {
   }
 }
 
+// Whether members are replaced one by one while the others go on.
+bool replaces_members(const TrainingJob& job) {
+  const auto is_replaced = [&](Role role) {
+    const auto& replica = replica_spec(job, role);
+    return replica && replica->restart_policy != RestartPolicy::kNever &&
+           restart_scope(job, role) == RestartScope::kReplica;
+  };
+  const bool ring = job.spec.training && job.spec.strategy.type == StrategyType::kAllReduce;
+  return ring && (is_replaced(Role::kChief) || is_replaced(Role::kWorker));
+}
+
+// Members compare themselves with one another, and have a link where they train over one.
+void check_preflight(const TrainingJob& job, Findings& f) {
+  const std::string path = "spec.preflight";
+  if (!job.spec.preflight || !f.clean(path) || !f.clean(kStrategyType) || !f.clean(kReplicas)) return;
+  const char* const allowed = "leave it out; or spec.training with strategy.type: AllReduce";
+  if (!job.spec.training) {
+    f.refuse(path, "a program of its own knows nothing of the check", "a map", allowed);
+  } else if (job.spec.strategy.type != StrategyType::kAllReduce) {
+    f.refuse(path, "only the members of an all-reduce have links to each other", "a map", allowed);
+  } else if (const auto& worker = job.spec.replica_specs.worker;
+             trainer_count(job) < 2 && !(worker && (worker->min_replicas || worker->max_replicas))) {
+    f.refuse(path, "one member has no other to be compared with", "a map",
+             "leave it out; or 2 members that train or more");
+  } else if (job.spec.preflight->action == PreflightAction::kExclude && !replaces_members(job)) {
+    Diagnostic& warning =
+        f.add(path,
+              "no member of this job is replaced while the others go on, so that those that "
+              "fail are only told of");
+    warning.severity = Severity::kWarning;
+    warning.found = name(job.spec.preflight->action);
+    warning.allowed = "action: Report; or a restartPolicy other than Never with restartScope: Replica";
+  }
+}
+
 // Without a successor a slow member is told of, and stays.
 void check_stragglers(const TrainingJob& job, Findings& f) {
   const std::string told = "spec.stragglers.toldByProgram", path = kStragglersAction;
@@ -82,13 +117,7 @@ void check_stragglers(const TrainingJob& job, Findings& f) {
   if (job.spec.stragglers.action != StragglerPolicyAction::kReplace || !f.clean(path) ||
       !f.clean(kStrategyType) || !f.clean(kReplicas))
     return;
-  const auto is_replaced = [&](Role role) {
-    const auto& replica = replica_spec(job, role);
-    return replica && replica->restart_policy != RestartPolicy::kNever &&
-           restart_scope(job, role) == RestartScope::kReplica;
-  };
-  const bool ring = job.spec.training && job.spec.strategy.type == StrategyType::kAllReduce;
-  if (ring && (is_replaced(Role::kChief) || is_replaced(Role::kWorker))) return;
+  if (replaces_members(job)) return;
   Diagnostic& warning =
       f.add(path,
             "no member of this job is replaced while the others go on, so that slow ones are "
@@ -152,6 +181,7 @@ void check_policies(const TrainingJob& job, Findings& findings) {
   check_scheduling(job, findings);
   check_scopes(job, findings);
   check_standby(job, findings);
+  check_preflight(job, findings);
   check_rebalance(job, findings);
   check_stragglers(job, findings);
 }

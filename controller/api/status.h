@@ -14,6 +14,7 @@
 #include "base/ids.h"
 #include "base/telemetry.h"
 #include "controller/api/fault.h"
+#include "controller/api/preflight.h"
 #include "controller/api/straggler.h"
 
 namespace paceline::api {
@@ -257,6 +258,7 @@ struct Status {
   ViewStatus view;
   Progress progress;
   std::vector<MemberStatus> members;
+  std::optional<Preflight> preflight;                        // the newest
   std::vector<Straggler> stragglers;                         // found now
   std::vector<StragglerReplacement> straggler_replacements;  // the earliest first
   std::optional<Fault> fault;                                // of the newest restart, or of the failure
@@ -276,6 +278,7 @@ struct Status {
     visit(NamedField{"view", "Who trains together now."}, x.view);
     visit(NamedField{"progress", "From the members' heartbeats."}, x.progress);
     visit(NamedField{"members", "Who takes part, as each said it last."}, x.members);
+    visit(NamedField{"preflight", "The newest check before a first step."}, x.preflight);
     visit(NamedField{"stragglers", "Members that hold the others back now."}, x.stragglers);
     visit(
         NamedField{"stragglerReplacements", "Slow members that were replaced, or were to be: the newest 16."},

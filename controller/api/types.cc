@@ -91,6 +91,7 @@ template const char* name(Algorithm);
 template const char* name(RestartPolicy);
 template const char* name(RestartScope);
 template const char* name(CleanPodPolicy);
+template const char* name(PreflightAction);
 template const char* name(StragglerPolicyAction);
 template const char* name(ModelType);
 template const char* name(RowOptimizerType);

@@ -300,11 +300,20 @@ struct StragglerPolicy {
       false;  // without training, on Kubernetes: a container beside the program hears of its steps
 };
 
+// The job's answer to a member that fails the check before the first step (docs/stragglers.md).
+enum class PreflightAction : std::uint8_t { kExclude, kReport };
+
+struct PreflightPolicy {
+  PreflightAction action = PreflightAction::kExclude;
+  double factor = 2;
+};
+
 struct Spec {
   Strategy strategy;
   ReplicaSpecs replica_specs;
   std::optional<Training> training;  // absent: the template's own program runs
   Checkpoint checkpoint;
+  std::optional<PreflightPolicy> preflight;  // absent: nobody is checked before the first step
   StragglerPolicy stragglers;
   RunPolicy run_policy;
 };

@@ -60,6 +60,7 @@ CoordinatorCore::Impl::Impl(CoreConfig config, TimePoint now)
                                v1::ParameterServerSpec::SYNCHRONOUS,
                   config_.stragglers),
       shares_(config_.training.global_batch_size(), config_.rebalance),
+      preflight_(ring_ ? config_.preflight : std::nullopt),
       last_now_(now),
       form_since_(now),
       state_since_(now) {
@@ -234,6 +235,8 @@ void CoordinatorCore::Impl::on(const Received& in) {
       return progress_.checkpoint(in.message.checkpoint(), effects_);
     case v1::MemberMessage::kCaughtUp:
       return on_caught_up(*slot, in.message.caught_up());
+    case v1::MemberMessage::kPreflight:
+      return preflight_.take(in.stream, in.message.preflight());
     case v1::MemberMessage::KIND_NOT_SET:
       return break_protocol(*slot, "a message without content");
   }

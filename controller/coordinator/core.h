@@ -116,6 +116,14 @@ struct RebalanceRules {
   bool operator==(const RebalanceRules&) const = default;
 };
 
+// The check before the first step of a ring (core_preflight.h).
+struct PreflightRules {
+  double factor = 2;                // a member fails that takes more than so many times the others' median
+  bool excludes = false;            // else it is told of, and trains
+  int most = 0;                     // so many may be excluded
+  std::vector<Role> replaced = {};  // whose members another pod follows while the others go on
+};
+
 struct CoreConfig {
   std::string job;  // namespace/name
   v1::TrainingSpec training;
@@ -127,6 +135,7 @@ struct CoreConfig {
   std::vector<Incarnation> given_up;        // successors that were, and are not to take over any more
   std::optional<RebalanceRules> rebalance;  // of a ring; nothing: its shares are even
   std::vector<api::Straggler> stragglers;   // that the job's status tells of
+  std::optional<PreflightRules> preflight;  // likewise; nothing: nobody is checked
   // Fewer that train form no view of a ring. Elastic: a ring goes on without a member that leaves.
   int min_trainers = 1;
   bool elastic = false;
@@ -244,6 +253,7 @@ struct Effects {
   std::optional<api::ViewChange> view_change;
   std::vector<StragglerChange> stragglers;
   std::optional<api::Rebalance> rebalance;
+  std::optional<api::Preflight> preflight;
   std::vector<StepRecord> steps;
   std::vector<MemberSteps> member_steps;
   std::vector<EvaluationRecord> evaluations;

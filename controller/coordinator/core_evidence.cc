@@ -93,6 +93,7 @@ TimePoint CoordinatorCore::Impl::due() const {
     at(form_since_ + config_.form_timeout);
     at(form_since_ + config_.start_timeout);
     at(gathers_since_ + config_.rejoin_grace);
+    at(preflight_.due());
   }
   for (const Slot& slot : members()) {
     if (state_ == JobState::kDraining) at(watch_.drained_by(slot));

@@ -18,6 +18,7 @@
 #include "controller/coordinator/core_hello.h"
 #include "controller/coordinator/core_load.h"
 #include "controller/coordinator/core_places.h"
+#include "controller/coordinator/core_preflight.h"
 #include "controller/coordinator/core_progress.h"
 #include "controller/coordinator/core_ring.h"
 #include "controller/coordinator/core_shares.h"
@@ -98,6 +99,8 @@ class CoordinatorCore::Impl {
   bool observers_look();
   void form_if_complete();
   void form_ring();
+  bool checks_first(const std::vector<Slot*>& chosen);
+  void exclude(const api::UnfitMember& member);
   void hand_over(std::vector<Slot*>& chosen);
   void take_over();
   void drop_successor(const std::string& why);
@@ -157,7 +160,9 @@ class CoordinatorCore::Impl {
   Suspicions suspicions_;
   Stragglers stragglers_;
   BatchShares shares_;
-  std::optional<api::Rebalance> rebalance_;  // the newest
+  Preflight preflight_;
+  std::optional<api::Preflight> preflight_result_;  // the newest
+  std::optional<api::Rebalance> rebalance_;         // the newest
   TimePoint now_{}, last_now_;
   TimePoint form_since_;     // Forming since
   TimePoint gathers_since_;  // somebody is attached since

@@ -3,6 +3,7 @@
 
 #include "base/pluralize.h"
 #include "controller/coordinator/core_impl.h"
+#include "controller/diagnosis/preflight_text.h"
 
 // The job's states: what each moment allows, the next view, the end of one, the end of all.
 
@@ -275,8 +276,51 @@ void CoordinatorCore::Impl::form_ring() {
   for (const Slot* slot : chosen) held = std::max<std::uint64_t>(held, slot->hello->held_generation());
   const bool adopts = gathering == Places::Gathering::kAdopts && begun;
   if (adopts) std::ranges::sort(chosen, {}, [](const Slot* slot) { return slot->hello->held_rank(); });
+  if (!adopts && checks_first(chosen)) return;
   if (!adopts) hand_over(chosen);
   form(held, chosen, adopts);
+}
+
+// Whether a first view of these waits for the check before it. Who has trained, or has heard of a view, is
+// not checked.
+bool CoordinatorCore::Impl::checks_first(const std::vector<Slot*>& chosen) {
+  if (preflight_.is_over()) return false;
+  const bool trained =
+      config_.trained_before || generation_.value > 0 || std::ranges::any_of(members(), [](const Slot& s) {
+        return s.viewed || s.finished_before || (s.hello && s.hello->known_generation() > 0);
+      });
+  if (trained) preflight_.skip();
+  std::vector<Preflight::Member> checked;
+  for (const Slot* const slot : chosen)
+    checked.push_back(
+        {slot->stream, view_member(*slot), slot->hello->host(), slot->phase == Phase::kWaiting});
+  auto result = preflight_.consider(checked, places_.most_trainers(), now_, effects_.send);
+  if (!preflight_.is_over()) reason_ = "the members are checked before the first step";
+  if (!result) {
+    if (preflight_.is_over() && !trained && preflight_result_)
+      log("no other pod has come in time: training begins without it");
+    return !preflight_.is_over();
+  }
+  log(result->message);
+  for (const api::UnfitMember& each : result->unfit) {
+    if (each.excluded) exclude(each);
+  }
+  effects_.preflight = preflight_result_ = std::move(result);
+  effects_.report_changed = true;
+  return !preflight_.is_over();
+}
+
+void CoordinatorCore::Impl::exclude(const api::UnfitMember& member) {
+  Slot& slot = *places_.slot_of(static_cast<int>(member.role), member.index);
+  api::Fault fault{.kind = api::FaultKind::kUnfit,
+                   .role = slot.role,
+                   .index = slot.index,
+                   .pod = member.pod,
+                   .host = member.host,
+                   .pid = slot.hello->pid(),
+                   .cause = api::RestartCause::kUnfit};
+  fault.evidence.push_back({api::ObservationKind::kUnfit, diagnosis::figures_of(member)});
+  leave_behind(slot, std::move(fault));
 }
 
 // The member that is to be replaced has no rank in the next view, and another one has.
@@ -412,8 +456,8 @@ void CoordinatorCore::Impl::end(JobState state, std::string reason, bool finishe
   }
 }
 
-// In a ring all hold the same: where rank 0 is lost, or is attached and can't (it is frozen, or hangs, or seems
-// to), the next one saves. Rank 0 does by itself, also where its peers can't reach it.
+// In a ring all hold the same: where rank 0 is lost, or is attached and can't (it is frozen, or hangs, or
+// seems to), the next one saves. Rank 0 does by itself, also where its peers can't reach it.
 void CoordinatorCore::Impl::choose_saver() {
   const Slot* saver = nullptr;
   const auto comes_before = [&](const Slot& slot) {

@@ -6,6 +6,7 @@
 
 #include "controller/coordinator/core_hello.h"
 #include "controller/diagnosis/diagnosis.h"
+#include "controller/diagnosis/fault_text.h"
 
 namespace paceline::coordinator {
 

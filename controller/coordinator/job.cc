@@ -135,6 +135,7 @@ void Job::publish_waiting() {
 
 void Job::publish(const Effects& effects) {
   for (const std::string& reason : effects.reasons) observer_->on_reason(reason);
+  if (effects.preflight) observer_->on_preflight(*effects.preflight);
   for (const api::Fault& lost : effects.lost) observer_->on_lost(lost);
   if (effects.view) observer_->on_view(*effects.view);
   if (effects.view_change) observer_->on_view_change(*effects.view_change);

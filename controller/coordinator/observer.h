@@ -19,6 +19,7 @@ class RunObserver {
   virtual ~RunObserver() = default;
   virtual void on_view(const ViewRecord&) {}
   virtual void on_view_change(const api::ViewChange&) {}  // later: a view has taken its first step
+  virtual void on_preflight(const api::Preflight&) {}     // before the first view
   virtual void on_straggler(const StragglerChange&) {}
   virtual void on_rebalance(const api::Rebalance&) {}    // after its view
   virtual void on_steps(std::span<const StepRecord>) {}  // rank 0's, in order, each once

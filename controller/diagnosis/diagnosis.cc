@@ -76,6 +76,8 @@ RestartCause cause_of(const Fault& fault, const Place& place) {
       return RestartCause::kDataUnreadable;
     case FaultKind::kDiverged:
       return RestartCause::kDiverged;
+    case FaultKind::kUnfit:
+      return RestartCause::kUnfit;
     case FaultKind::kDeleted:
       return pod != nullptr ? cause_by_pod(place) : RestartCause::kDeleted;
     default:

@@ -41,7 +41,8 @@ constexpr Words kWords[] = {{FaultKind::kDead, "its control stream ended without
                             {FaultKind::kUnreachable, "", ""},
                             {FaultKind::kUnreachable, "it lost its link to", " "},
                             {FaultKind::kUnreachable, "", ""},
-                            {FaultKind::kRefused, "its token is not the job's", ": "}};
+                            {FaultKind::kRefused, "its token is not the job's", ": "},
+                            {FaultKind::kUnfit, "", ""}};
 
 const Words& words_for(ObservationKind seen) {
   return kWords[static_cast<std::size_t>(seen)];
@@ -62,7 +63,8 @@ constexpr const char* kVerbs[] = {"never joined",
                                   "",
                                   "",
                                   "",
-                                  "was deleted"};
+                                  "was deleted",
+                                  "fails the check before the first step"};
 
 const char* verb_of(FaultKind kind) {
   return kVerbs[static_cast<std::size_t>(kind)];
@@ -148,7 +150,8 @@ std::string text_of(const api::Victim& victim) {
 
 std::string message_of(const api::Fault& fault) {
   std::string message = str_cat(subject(fault), " ", predicate(fault));
-  const bool started = fault.kind != FaultKind::kMissing && fault.kind != FaultKind::kRefused;
+  const bool started = fault.kind != FaultKind::kMissing && fault.kind != FaultKind::kRefused &&
+                       fault.kind != FaultKind::kUnfit;
   if (fault.step && started && fault.role != Role::kEvaluator) message += str_cat(" at step ", *fault.step);
   const char* glue = ": ";
   for (const api::Observation& seen : fault.evidence) {

@@ -10,6 +10,7 @@
 #include "controller/plan/pods.h"
 #include "controller/plan/restart.h"
 #include "controller/plan/rules.h"
+#include "controller/plan/stragglers.h"
 
 namespace paceline::plan {
 
@@ -98,6 +99,7 @@ void replace_lost(const Observed& observed, const LostMember& lost, Plan& plan) 
   if (awaits_end(observed, lost, pod, plan)) return;
   replace(observed, Failure(diagnosis::diagnose(place_of(observed, role, index), lost.fault)), lost.age,
           plan);
+  if (lost.fault.kind == api::FaultKind::kUnfit) note_excluded(observed, lost.fault, plan);
 }
 
 bool is_given_up(const Observed& observed, const LostMember& lost) {

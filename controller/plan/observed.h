@@ -69,6 +69,7 @@ struct JobReport {
   std::string successor_phase;             // of one that is to take over a place; empty: it has not attached
   std::optional<api::ViewChange> view_change;  // how the newest view began that another one was before
   std::optional<api::Rebalance> rebalance;     // the newest
+  std::optional<api::Preflight> preflight;     // likewise
   std::optional<std::vector<api::Straggler>> stragglers;  // nothing: too few steps are known
   std::vector<std::string> cleared;                       // pods that were slow, and are no more
   std::optional<api::Fault> fault;                        // its verdict: the root cause
@@ -149,7 +150,8 @@ struct Observed {
   std::map<std::string, std::string>
       coordinator_env;  // how pods reach it: PACELINE_COORDINATOR, PACELINE_TOKEN, ...
   std::optional<CreateFailure> create_failure;
-  std::map<std::string, std::string> host_troubles;  // Cluster::host_trouble(), of hosts whose members are slow
+  std::map<std::string, std::string>
+      host_troubles;  // Cluster::host_trouble(), of hosts whose members are slow
   // Times of objects (a job's start, a pod's end) are wall times because they outlive controllers.
   WallTime now{};
   Limits limits;

@@ -323,6 +323,7 @@ void note_told(const Observed& observed, Plan& plan) {
 
 void note_running(const Observed& observed, Plan& plan) {
   if (observed.report) {
+    note_preflight(observed, plan);
     if (observed.report->state != JobState::kRunning) return note_shortage(observed, plan);
     note_whole(observed, plan.status);
     note_view_change(observed, plan);

@@ -5,6 +5,7 @@
 #include "base/pluralize.h"
 #include "base/process_end.h"
 #include "base/text.h"
+#include "controller/diagnosis/preflight_text.h"
 #include "controller/diagnosis/straggler_text.h"
 #include "controller/plan/attempts.h"
 #include "controller/plan/elastic.h"
@@ -74,6 +75,12 @@ std::optional<std::string> was_tried(const api::TrainingJob& job, const Straggle
   return std::nullopt;
 }
 
+std::int64_t replaced_within(const api::TrainingJob& job, WallTime now) {
+  return std::ranges::count_if(job.status.straggler_replacements, [&](const StragglerReplacement& each) {
+    return is_within(job.spec.stragglers, each.at, now);
+  });
+}
+
 // Why a member that is slow is never replaced; empty: it may be.
 std::string obstacle(const Observed& observed, const Straggler& straggler) {
   const api::TrainingJob& job = observed.job;
@@ -92,12 +99,9 @@ std::string obstacle(const Observed& observed, const Straggler& straggler) {
     return str_cat(diagnosis::factor_text(straggler.factor), " is less than spec.stragglers.factor, ",
                    policy.factor);
   if (const auto tried = was_tried(job, straggler, observed.now)) return *tried;
-  const auto used = std::ranges::count_if(
-      job.status.straggler_replacements,
-      [&](const StragglerReplacement& each) { return is_within(policy, each.at, observed.now); });
-  if (used >= policy.max_replacements)
-    return str_cat(pluralize(used, "slow member was", "slow members were"), " replaced in the last ",
-                   format_duration(std::chrono::seconds(policy.window_seconds)),
+  if (replacements_left(job, observed.now) <= 0)
+    return str_cat(pluralize(replaced_within(job, observed.now), "slow member was", "slow members were"),
+                   " replaced in the last ", format_duration(std::chrono::seconds(policy.window_seconds)),
                    " (spec.stragglers.maxReplacements)");
   return "";
 }
@@ -133,24 +137,30 @@ Judgement judge(const Observed& observed, const api::Status& status, const Strag
   return {kReplace, "", true};
 }
 
+void add_replacement(StragglerReplacement replacement, api::Status& status) {
+  auto& all = status.straggler_replacements;
+  if (all.size() >= api::kMostStragglerReplacements) all.erase(all.begin());
+  all.push_back(std::move(replacement));
+}
+
 void begin_handover(const Observed& observed, Straggler& straggler, Plan& plan) {
   const auto index = static_cast<int>(straggler.index);
   const std::int64_t number = newest_number(observed.job, straggler.role, index) + 1;
   ++replacement_of(plan.status.restarts, straggler.role, straggler.index).successors;
   const cluster::Pod* const pod = find_pod(observed, straggler.role, index);
-  auto& all = plan.status.straggler_replacements;
-  if (all.size() >= api::kMostStragglerReplacements) all.erase(all.begin());
-  all.push_back({.at = observed.now,
-                 .role = straggler.role,
-                 .index = straggler.index,
-                 .pod = straggler.pod,
-                 .host = pod == nullptr ? "" : pod->host,
-                 .successor = pod_name(observed.job, straggler.role, index, number),
-                 .factor = straggler.factor,
-                 .cause = straggler.cause});
-  straggler.why = str_cat("pod ", all.back().successor, " takes over");
+  const std::string successor = pod_name(observed.job, straggler.role, index, number);
+  add_replacement({.at = observed.now,
+                   .role = straggler.role,
+                   .index = straggler.index,
+                   .pod = straggler.pod,
+                   .host = pod == nullptr ? "" : pod->host,
+                   .successor = successor,
+                   .factor = straggler.factor,
+                   .cause = straggler.cause},
+                  plan.status);
+  straggler.why = str_cat("pod ", successor, " takes over");
   record_event(observed, false, kStragglerReplacing,
-               str_cat(straggler.message, "; pod ", all.back().successor, " is to take over"),
+               str_cat(straggler.message, "; pod ", successor, " is to take over"),
                "a slow member has cost the job spec.stragglers.lostSeconds", plan);
   requeue(Duration::zero(), plan);
 }
@@ -259,6 +269,62 @@ std::vector<std::string> slow_hosts(const api::TrainingJob& job, WallTime now) {
     if (counts && std::ranges::find(hosts, each.host) == hosts.end()) hosts.push_back(each.host);
   }
   return hosts;
+}
+
+int replacements_left(const api::TrainingJob& job, WallTime now) {
+  return static_cast<int>(
+      std::max<std::int64_t>(job.spec.stragglers.max_replacements - replaced_within(job, now), 0));
+}
+
+void note_excluded(const Observed& observed, const api::Fault& fault, Plan& plan) {
+  const cluster::Pod* const pod = find_pod(observed, fault.role, fault.index);
+  const std::string host = pod != nullptr && !pod->host.empty() ? pod->host : fault.host;
+  const std::string successor = pod_name(observed.job, fault.role, fault.index,
+                                         newest_number(observed.job, fault.role, fault.index) + 1);
+  const auto& unfit = observed.report->preflight;
+  double factor = 0;
+  for (const api::UnfitMember& each : unfit ? unfit->unfit : std::vector<api::UnfitMember>()) {
+    if (each.role == fault.role && each.index == fault.index) factor = each.factor;
+  }
+  add_replacement(
+      {.at = observed.now,
+       .role = fault.role,
+       .index = fault.index,
+       .pod = fault.pod,
+       .host = host,
+       .successor = successor,
+       .factor = factor,
+       .outcome = ReplacementOutcome::kReplaced,
+       .ended = observed.now,
+       .message = str_cat("pod ", fault.pod, host.empty() ? "" : str_cat(" on ", host),
+                          " failed the check before the first step; pod ", successor, " takes its place")},
+      plan.status);
+}
+
+void note_preflight(const Observed& observed, Plan& plan) {
+  if (!observed.report->preflight) return;
+  api::Preflight now = *observed.report->preflight;
+  for (api::UnfitMember& each : now.unfit) {
+    const auto pod = std::ranges::find(
+        observed.pods, each.pod, [](const cluster::Pod& one) -> const std::string& { return one.spec.name; });
+    if (pod != observed.pods.end() && !pod->host.empty()) each.host = pod->host;
+  }
+  std::optional<api::Preflight>& told = plan.status.preflight;
+  const auto is_known = [&](const api::Preflight& known) {
+    api::Preflight same = known;
+    same.at.reset();
+    same.message = now.message;
+    for (std::size_t i = 0; i < std::min(same.unfit.size(), now.unfit.size()); ++i)
+      same.unfit[i].host = now.unfit[i].host;  // its pod may be gone since
+    return same == now;
+  };
+  if (told && is_known(*told)) return;
+  if (!now.unfit.empty()) now.message = diagnosis::message_of(now);
+  now.at = observed.now;
+  const bool passed = now.outcome == api::PreflightOutcome::kPassed;
+  record_event(observed, !passed, passed ? kPreflightPassed : kPreflightFailed, now.message,
+               "members were checked before the first step", plan);
+  told = std::move(now);
 }
 
 bool settle_handover(const Observed& whole, Plan& plan) {

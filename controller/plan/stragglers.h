@@ -23,7 +23,9 @@ namespace paceline::plan {
 inline constexpr char kStragglerReplacing[] = "StragglerReplacing";
 inline constexpr char kStragglerRebalanced[] = "StragglerRebalanced";  // shares of the batch are others
 inline constexpr char kStragglerReplaced[] = "StragglerReplaced";
-inline constexpr char kStragglerKept[] = "StragglerKept";      // it was to be replaced, and was not
+inline constexpr char kStragglerKept[] = "StragglerKept";  // it was to be replaced, and was not
+inline constexpr char kPreflightPassed[] = "PreflightPassed";
+inline constexpr char kPreflightFailed[] = "PreflightFailed";
 inline constexpr char kStragglerAsSlow[] = "StragglerAsSlow";  // its successor is slow, too
 
 // A successor that has not taken over by then is given up.
@@ -34,6 +36,17 @@ std::optional<Incarnation> handover_of(const api::TrainingJob& job);
 
 // Successors that are not to take over any more, whose places have not taken later numbers since.
 std::vector<Incarnation> given_up(const api::TrainingJob& job);
+
+// How many slow members may be replaced now, within the window's budget.
+int replacements_left(const api::TrainingJob& job, WallTime now);
+
+// A member that the coordinator has excluded before the first step, and whose next pod is decided on: it
+// counts as a slow one that was replaced, so that its node is avoided, and the budget is used.
+void note_excluded(const Observed& observed, const api::Fault& fault, Plan& plan);
+
+// The coordinator's word of the check before the first step is told once, with the nodes that the cluster
+// knows.
+void note_preflight(const Observed& observed, Plan& plan);
 
 // Nodes of slow members that were replaced within the window: new pods had better not come there.
 std::vector<std::string> slow_hosts(const api::TrainingJob& job, WallTime now);

@@ -78,6 +78,17 @@ std::optional<coordinator::RebalanceRules> rebalance_rules(const api::TrainingJo
   return coordinator::RebalanceRules{policy.factor, policy.lost_seconds};
 }
 
+std::optional<coordinator::PreflightRules> preflight_rules(const api::TrainingJob& job, WallTime now) {
+  if (!job.spec.preflight) return std::nullopt;
+  coordinator::PreflightRules rules{.factor = job.spec.preflight->factor,
+                                    .excludes = job.spec.preflight->action == api::PreflightAction::kExclude,
+                                    .most = plan::replacements_left(job, now)};
+  for (const Role role : {Role::kChief, Role::kWorker}) {
+    if (plan::has_successor(job, role)) rules.replaced.push_back(role);
+  }
+  return rules;
+}
+
 bool ignores_stragglers(const api::TrainingJob& job) {
   return job.spec.stragglers.action == api::StragglerPolicyAction::kIgnore;
 }
@@ -119,7 +130,7 @@ coordinator::PodFact pod_fact(const cluster::Pod& pod) {
 
 absl::StatusOr<coordinator::CoreConfig> core_config(const std::string& key, const StoredJob& job,
                                                     const std::string& token,
-                                                    const CoordinatorsOptions& options) {
+                                                    const CoordinatorsOptions& options, WallTime now) {
   coordinator::CoreConfig core;
   const api::RunPaths paths{.base_folder = options.base_folder,
                             .checkpoint_directory = options.folder + "/checkpoints",
@@ -142,6 +153,7 @@ absl::StatusOr<coordinator::CoreConfig> core_config(const std::string& key, cons
   core.given_up = plan::given_up(job.job);
   core.rebalance = rebalance_rules(job.job);
   core.stragglers = job.job.status.stragglers;
+  core.preflight = preflight_rules(job.job, now);
   core.elastic = plan::is_elastic(job.job);
   core.min_trainers = plan::min_trainers(job.job);
   core.on_member_lost = coordinator::loss_policy(core.training, coordinator::ring_rules(job.job));
@@ -269,6 +281,10 @@ class Coordinators::Entry final : public coordinator::RunObserver {
     look();
     if (observer_ != nullptr) observer_->on_view_change(change);
   }
+  void on_preflight(const api::Preflight& result) override {
+    look();
+    if (observer_ != nullptr) observer_->on_preflight(result);
+  }
   void on_rebalance(const api::Rebalance& rebalance) override {
     look();
     if (observer_ != nullptr) observer_->on_rebalance(rebalance);
@@ -337,9 +353,10 @@ class Coordinators::Entry final : public coordinator::RunObserver {
 };
 
 Coordinators::Coordinators(std::unique_ptr<coordinator::Server> server, CoordinatorsOptions options,
-                           cluster::Cluster& cluster, Logger log, Notify notify)
+                           cluster::Cluster& cluster, const Clock& clock, Logger log, Notify notify)
     : options_(std::move(options)),
       cluster_(cluster),
+      clock_(clock),
       log_(std::move(log)),
       notify_(std::move(notify)),
       server_(std::move(server)) {}
@@ -349,15 +366,16 @@ absl::StatusOr<std::unique_ptr<Coordinators>> Coordinators::start(CoordinatorsOp
                                                                   const Clock& clock, Logger log,
                                                                   Notify notify) {
   PL_ASSIGN_OR_RETURN(auto server, coordinator::Server::start(options.server, clock));
-  return with_server(std::move(server), std::move(options), cluster, std::move(log), std::move(notify));
+  return with_server(std::move(server), std::move(options), cluster, clock, std::move(log),
+                     std::move(notify));
 }
 
 std::unique_ptr<Coordinators> Coordinators::with_server(std::unique_ptr<coordinator::Server> server,
                                                         CoordinatorsOptions options,
-                                                        cluster::Cluster& cluster, Logger log,
-                                                        Notify notify) {
-  return std::unique_ptr<Coordinators>(
-      new Coordinators(std::move(server), std::move(options), cluster, std::move(log), std::move(notify)));
+                                                        cluster::Cluster& cluster, const Clock& clock,
+                                                        Logger log, Notify notify) {
+  return std::unique_ptr<Coordinators>(new Coordinators(std::move(server), std::move(options), cluster, clock,
+                                                        std::move(log), std::move(notify)));
 }
 
 Coordinators::~Coordinators() {
@@ -405,7 +423,7 @@ absl::StatusOr<std::shared_ptr<Coordinators::Entry>> Coordinators::make(const st
                                            .job_uid = job.uid,
                                            .token = hex(random_bytes(kTokenBytes))}));
   coordinator::JobConfig config;
-  PL_ASSIGN_OR_RETURN(config.core, core_config(key, job, token, options_));
+  PL_ASSIGN_OR_RETURN(config.core, core_config(key, job, token, options_, clock_.wall_now()));
   config.token = token;
   auto entry = std::make_shared<Entry>(key, job, token, options_.observer, log_, notify_);
   config.observer = entry.get();

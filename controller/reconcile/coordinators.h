@@ -57,10 +57,11 @@ struct CoordinatorsOptions {
   Duration form_timeout = std::chrono::hours(24 * 365);
 };
 
-// What the coordinator of a job's present attempt goes by. Errors as api::make_training_spec().
+// What the coordinator of a job's present attempt goes by, if it begins now. Errors as
+// api::make_training_spec().
 absl::StatusOr<coordinator::CoreConfig> core_config(const std::string& key, const StoredJob& job,
                                                     const std::string& token,
-                                                    const CoordinatorsOptions& options);
+                                                    const CoordinatorsOptions& options, WallTime now = {});
 
 class Coordinators final : public ReportSource {
  public:
@@ -73,7 +74,7 @@ class Coordinators final : public ReportSource {
   // The same with a server that listens already: its options are not looked at.
   static std::unique_ptr<Coordinators> with_server(std::unique_ptr<coordinator::Server> server,
                                                    CoordinatorsOptions options, cluster::Cluster& cluster,
-                                                   Logger log, Notify notify);
+                                                   const Clock& clock, Logger log, Notify notify);
   ~Coordinators() override;
 
   const std::string& address() const { return server_->address(); }
@@ -97,12 +98,13 @@ class Coordinators final : public ReportSource {
  private:
   class Entry;
   Coordinators(std::unique_ptr<coordinator::Server> server, CoordinatorsOptions options,
-               cluster::Cluster& cluster, Logger log, Notify notify);
+               cluster::Cluster& cluster, const Clock& clock, Logger log, Notify notify);
   std::shared_ptr<Entry> find(const std::string& key);
   absl::StatusOr<std::shared_ptr<Entry>> make(const std::string& key, const StoredJob& job);
 
   const CoordinatorsOptions options_;
   cluster::Cluster& cluster_;
+  const Clock& clock_;
   const Logger log_;
   const Notify notify_;
   std::unique_ptr<coordinator::Server> server_;

@@ -23,9 +23,11 @@ absl::Status MembershipImpl::wait_welcome(Deadline deadline) {
 }
 
 absl::StatusOr<v1::View> MembershipImpl::wait_view(Generation after, Deadline deadline) {
-  auto state =
-      state_.lock_when([&](const State& s) { return s.view.generation() > after.value || !s.status.ok(); },
-                       deadline.remaining(clock_.now()));
+  auto state = state_.lock_when(
+      [&](const State& s) {
+        return s.view.generation() > after.value || !s.status.ok() || s.preflight.has_value();
+      },
+      deadline.remaining(clock_.now()));
   if (!state->status.ok()) return state->status;
   if (state->view.generation() > after.value) return state->view;
   return absl::DeadlineExceededError(
@@ -53,6 +55,12 @@ void MembershipImpl::report_caught_up(Generation generation, std::string_view er
   v1::MemberMessage message;
   message.mutable_caught_up()->set_generation(generation.value);
   message.mutable_caught_up()->set_error(std::string(error));
+  state_.lock()->reports.add(std::move(message));
+}
+
+void MembershipImpl::report_preflight(v1::PreflightResult result) {
+  v1::MemberMessage message;
+  *message.mutable_preflight() = std::move(result);
   state_.lock()->reports.add(std::move(message));
 }
 

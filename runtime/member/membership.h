@@ -18,6 +18,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -70,6 +71,10 @@ class Membership {
 
   // The first view newer than `after`. DEADLINE_EXCEEDED, or why the membership ended.
   virtual absl::StatusOr<v1::View> wait_view(Generation after, Deadline deadline) = 0;
+  // The newest word of a check before the first step that has come, once. Until it is taken,
+  // wait_view() returns at once, with DEADLINE_EXCEEDED where there is no view.
+  virtual std::optional<v1::Preflight> take_preflight() = 0;
+  virtual void report_preflight(v1::PreflightResult result) = 0;  // the answer
   // The newest view's, of those that have come. 0: none.
   virtual Generation newest_view() const = 0;
   // The newest generation that is to be drained: finish the step under way, then wait_view(). 0: none. For an

@@ -15,6 +15,7 @@
 #include <stop_token>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "base/guarded.h"
 #include "base/rng.h"
@@ -57,6 +58,10 @@ class MembershipImpl final : public Membership {
   bool is_to_save() const override { return state_.lock()->to_save; }
 
   absl::StatusOr<v1::View> wait_view(Generation after, Deadline deadline) override;
+  std::optional<v1::Preflight> take_preflight() override {
+    return std::exchange(state_.lock()->preflight, std::nullopt);
+  }
+  void report_preflight(v1::PreflightResult result) override;
   void report_peer_fault(Generation generation, Step step, std::string_view peer,
                          std::string_view reason) override;
   void report_checkpoint(v1::CheckpointResult result) override;
@@ -78,7 +83,8 @@ class MembershipImpl final : public Membership {
     Duration interval = kFirstInterval;
     Duration reattach_limit{};  // the coordinator's; zero: ours
     v1::View view;
-    absl::Status status;  // why the membership ended
+    std::optional<v1::Preflight> preflight;  // that nobody has taken
+    absl::Status status;                     // why the membership ended
     bool to_save = false;
     std::string last_trouble;
     std::string leader;  // the next try goes there

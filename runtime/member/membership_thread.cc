@@ -202,6 +202,9 @@ void MembershipImpl::on_message(std::uint64_t stream, const v1::CoordinatorMessa
     case v1::CoordinatorMessage::kCatchUp:
       if (state->catch_up_hook != nullptr) state->catch_ups.push_back(message.catch_up());
       break;
+    case v1::CoordinatorMessage::kPreflight:
+      state->preflight = message.preflight();
+      break;
     case v1::CoordinatorMessage::kDrain: {
       const std::uint64_t known = draining_.load(std::memory_order_relaxed);
       draining_.store(std::max(known, message.drain().generation()), std::memory_order_release);

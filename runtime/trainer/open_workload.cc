@@ -49,6 +49,22 @@ absl::StatusOr<std::unique_ptr<tensor::Program>> compile_for(const Source& sourc
   return tensor::compile(graph, *source.device, options);
 }
 
+// Products of matrices: 1 GFLOP, and where the device has its own memory 137, which no copy outweighs.
+absl::StatusOr<std::unique_ptr<tensor::Program>> compile_probe(const Source& source) {
+  constexpr std::int64_t kWidth = 1024, kRows = 256, kRowsOnDevice = 8192;
+  constexpr int kLayers = 2, kLayersOnDevice = 8;
+  const bool on_host = source.queue == nullptr;
+  PL_RETURN_IF_ERROR(source.device->enter());
+  tensor::GraphBuilder graph;
+  tensor::Value x = graph.input({kWidth});
+  const int layers = on_host ? kLayers : kLayersOnDevice;
+  for (int layer = 0; layer < layers; ++layer) x = graph.dense(str_cat("product", layer), x, kWidth);
+  graph.scores(graph.dense("end", x, 1));
+  PL_RETURN_IF_ERROR(graph.status());
+  return tensor::compile(graph, *source.device,
+                         options_of(source, Purpose::kEvaluation, on_host ? kRows : kRowsOnDevice));
+}
+
 // Labels that the model can be told; 0: it says nothing of them.
 std::int64_t classes_of(const v1::ModelSpec& model) {
   if (model.has_mlp()) return model.mlp().classes();
@@ -191,6 +207,7 @@ OpenWorkload make_open_workload(Registry registry, Compute compute, const Host& 
     workload.compile = [source](Purpose purpose, std::int64_t max_rows, const tensor::LeftRoom& leave) {
       return compile_for(*source, purpose, max_rows, leave);
     };
+    workload.compile_probe = [source] { return compile_probe(*source); };
     workload.open_exchange = compute.open_exchange;
     workload.let_exchange_go = compute.let_exchange_go;
     workload.why_no_exchange = compute.why_no_exchange;

@@ -30,6 +30,7 @@
 #include "runtime/trainer/member_devices.h"
 #include "runtime/trainer/outcome.h"
 #include "runtime/trainer/partial_steps.h"
+#include "runtime/trainer/preflight.h"
 #include "runtime/trainer/programs.h"
 #include "runtime/trainer/progress_file_store.h"
 #include "runtime/trainer/replica.h"
@@ -148,6 +149,7 @@ class Trainer {
   absl::StatusOr<std::string> write_model_files();
 
   absl::StatusOr<v1::View> next_view(Duration limit);
+  void answer(const v1::Preflight& word);
   void report_step(const StepResult& result);
   void report_threshold(const std::optional<PartialSteps::Threshold>& threshold);
   enum class HashTelling : std::uint8_t { kAlways, kIfRounder };  // Progress: set, or offer
@@ -189,8 +191,9 @@ class Trainer {
   ServerState server_state_;                   // in rank 0; goes before what it uses
   std::unique_ptr<DeviceSaver> device_saver_;  // of a state on the device, in rank 0
   std::unique_ptr<Session> session_;
-  CatchUps catch_ups_;  // goes before the replica
-  Agreement agreed_;    // of the last step
+  CatchUps catch_ups_;                    // goes before the replica
+  std::unique_ptr<Preflight> preflight_;  // until there is a view
+  Agreement agreed_;                      // of the last step
 
   member::StepClock step_clock_;
   std::int64_t saving_ns_ = 0;  // checkpoint time that the next step reports

@@ -91,12 +91,29 @@ absl::StatusOr<v1::View> Trainer::next_view(Duration limit) {
   const Deadline end = Deadline::after(now(), limit);
   while (true) {
     if (parts_.stop.requested()) return absl::CancelledError("asked to stop");
+    if (const auto word = parts_.membership.take_preflight()) answer(*word);
     const Duration wait = std::min(kPatience, end.remaining(now()));
     auto view = parts_.membership.wait_view(Generation{view_.generation()}, Deadline::after(now(), wait));
     if (view.ok() || view.status().code() != absl::StatusCode::kDeadlineExceeded || end.expired(now())) {
       return view;
     }
   }
+}
+
+// A check before the first step: what ends the wait for a view ends its tests, too.
+void Trainer::answer(const v1::Preflight& word) {
+  const Generation view{view_.generation()};
+  if (!word.has_group() || preflight_ == nullptr) {
+    preflight_ = std::make_unique<Preflight>(
+        parts_.membership.member_id(), parts_.membership.welcome(), parts_.fabric, workload_, parts_.clock,
+        [this, view] { return !go_on().ok() || parts_.membership.newest_view() > view; });
+  }
+  links_.adopt(view, [this](const absl::Status& why) { preflight_->cancel(why); });
+  v1::PreflightResult result = preflight_->answer(word);
+  links_.drop();
+  if (!result.error().empty())
+    parts_.logger.info(str_cat("the check before the first step: ", result.error()));
+  parts_.membership.report_preflight(std::move(result));
 }
 
 Decision Trainer::wait_for_view() {
@@ -115,6 +132,7 @@ Decision Trainer::wait_for_view() {
 }
 
 Decision Trainer::enter(absl::StatusOr<v1::View> view, const std::string& late) {
+  preflight_.reset();
   if (!view.ok()) {
     if (parts_.membership.status().ok() && parts_.stop.requested()) return machine_.stopped();
     if (view.status().code() != absl::StatusCode::kDeadlineExceeded) return on_error(view.status());

@@ -35,6 +35,9 @@ struct Workload {
   std::function<absl::StatusOr<std::unique_ptr<tensor::Program>>(Purpose purpose, std::int64_t max_rows,
                                                                  const tensor::LeftRoom& leave)>
       compile;
+  // For the check before the first step: a program that only evaluates, on the same device. A forward pass of
+  // max_rows() is the same work on all devices of a kind. Null: there is none.
+  std::function<absl::StatusOr<std::unique_ptr<tensor::Program>>()> compile_probe = nullptr;
   // Of a model with sparse tables (table_specs()): what its samples look up. Their tokens go there, and not
   // into the program, which takes the rows.
   std::optional<model::WideAndDeepShape> sparse = std::nullopt;

@@ -138,6 +138,9 @@ void Attachment::on_message(const v1::CoordinatorMessage& message) {
     case v1::CoordinatorMessage::kCatchUp:
       catch_up(message.catch_up().group());
       break;
+    case v1::CoordinatorMessage::kPreflight:
+      check(message.preflight());
+      break;
     case v1::CoordinatorMessage::kDrain:
       draining_ = std::max(draining_, message.drain().generation());
       break;
@@ -165,6 +168,25 @@ void Attachment::catch_up(const v1::View& group) {
   message.mutable_caught_up()->set_generation(group.generation());
   if (dice_.chance(0.2)) message.mutable_caught_up()->set_error("a source is gone");
   const auto wait = std::chrono::milliseconds(dice_.between(1, 3000));
+  process_.after(wait, [this, message = std::move(message)] {
+    reports_.add(message);
+    pump();
+  });
+}
+
+// The tests take time, and some members are bad in one of them, or do not answer.
+void Attachment::check(const v1::Preflight& word) {
+  if (dice_.chance(0.02)) return;
+  const auto figure = [this] {
+    const bool bad = dice_.chance(0.1);
+    return static_cast<double>(bad ? dice_.between(30, 100) : dice_.between(10, 12)) / 1000;
+  };
+  v1::MemberMessage message;
+  v1::PreflightResult& result = *message.mutable_preflight();
+  result.set_number(word.number());
+  result.set_compute_seconds(figure());
+  if (word.has_group()) result.set_link_seconds(figure());
+  const auto wait = std::chrono::milliseconds(dice_.between(300, 3000));
   process_.after(wait, [this, message = std::move(message)] {
     reports_.add(message);
     pump();

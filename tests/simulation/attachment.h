@@ -61,6 +61,7 @@ class Attachment {
   v1::MemberMessage hello() const;
   void on_message(const v1::CoordinatorMessage& message);
   void catch_up(const v1::View& group);
+  void check(const v1::Preflight& word);
   void end(absl::Status status);
   void try_to_leave();
   void over(bool told);

@@ -292,11 +292,11 @@ void ControllerProcess::start() {
   settings.advertised = "coordinator:7070";
   auto server = std::make_unique<Server>(clock_, name_);
   server_ = server.get();
-  coordinators_ = reconcile::Coordinators::with_server(std::move(server), std::move(settings), *cluster_,
-                                                       Logger::none(), [this](const std::string& key) {
-                                                         if (reconciler_ != nullptr && alive())
-                                                           queue_.add(key);
-                                                       });
+  coordinators_ =
+      reconcile::Coordinators::with_server(std::move(server), std::move(settings), *cluster_, clock_,
+                                           Logger::none(), [this](const std::string& key) {
+                                             if (reconciler_ != nullptr && alive()) queue_.add(key);
+                                           });
   process_.after(world_.dice.between(milliseconds(20), milliseconds(800)), [this] {
     synced_ = true;
     for (const auto kind : {ApiServer::Kind::kJob, ApiServer::Kind::kPod}) list(kind, world_.api.changes());

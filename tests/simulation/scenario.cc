@@ -75,6 +75,11 @@ bool is_of_shares(std::uint64_t seed) {
   return seed % 32 == 14 || seed % 32 == 19;
 }
 
+// A sixteenth of the seeds: members are checked before the first step.
+bool is_of_checks(std::uint64_t seed) {
+  return seed % 32 == 5 || seed % 32 == 22;
+}
+
 }  // namespace
 
 Scenario::Scenario(std::uint64_t of) : seed(of) {
@@ -134,6 +139,7 @@ Scenario::Scenario(std::uint64_t of) : seed(of) {
       faults.push_back({at + dice.between(milliseconds(1), seconds(8)), some_fault(dice, harmless)});
   }
   calm_after = length + seconds(60);
+  if (is_of_checks(seed)) check_members();
   if (has_slow) add_slow_members(slow, length);
   std::ranges::stable_sort(faults, {}, &Fault::at);
   const auto restarts = [](const std::optional<api::ReplicaSpec>& role, bool fails) {
@@ -148,6 +154,13 @@ Scenario::Scenario(std::uint64_t of) : seed(of) {
   // A member that finds no coordinator for a minute as it begins ends, which is charged to nobody.
   const bool enough = harmless || run.backoff_limit >= 1000;
   must_succeed = faults.empty() || (enough && restarts(roles.chief, fails) && restarts(roles.worker, fails));
+}
+
+void Scenario::check_members() {
+  Dice dice(seed, 6);
+  api::PreflightPolicy& check = job.job.spec.preflight.emplace();
+  if (dice.chance(0.2) || harmless) check.action = api::PreflightAction::kReport;
+  job.job.spec.stragglers.max_replacements = dice.between(1, 5);
 }
 
 // Steps are long enough, enough of them, and as long as each other, so that one that is slow is found, and

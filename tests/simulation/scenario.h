@@ -68,6 +68,7 @@ struct Scenario {
   std::optional<int> room;   // so many pods run at once
 
  private:
+  void check_members();        // before the first step
   void slow_down(Dice& dice);  // the job is one that slow members can be found in
   void follow_speed();
   void add_slow_members(Dice& dice, Duration length);

@@ -130,6 +130,18 @@ class ScriptedMembership final : public member::Membership {
     --hooks_running_;
     changed_.notify_all();
   }
+  // The answer; nothing: it has left instead.
+  std::optional<v1::PreflightResult> ask(const v1::Preflight& word) {
+    std::unique_lock lock(mutex_);
+    const std::size_t before = preflight_results_.size();
+    preflight_ = word;
+    changed_.notify_all();
+    const bool done = changed_.wait_for(lock, std::chrono::seconds(60), [&] {
+      return leaving_.has_value() || preflight_results_.size() > before;
+    });
+    if (!done || preflight_results_.size() == before) return std::nullopt;
+    return preflight_results_.back();
+  }
   void set_elastic() { welcome_.set_elastic(true); }
   void drain(Generation generation) { draining_.store(generation.value); }
   // Runs in the training thread when it reports a fault; without locks.
@@ -164,10 +176,10 @@ class ScriptedMembership final : public member::Membership {
     changed_.notify_all();
     const bool there = changed_.wait_for(lock, std::chrono::milliseconds(100), [&] {
       if (offered_.generation() > view_.generation()) view_ = offered_;
-      return !status_.ok() || view_.generation() > after.value;
+      return !status_.ok() || view_.generation() > after.value || preflight_.has_value();
     });
     if (!status_.ok()) return unshared(status_);
-    if (!there) return absl::DeadlineExceededError("no view");
+    if (!there || view_.generation() <= after.value) return absl::DeadlineExceededError("no view");
     return view_;
   }
   Generation newest_view() const override {
@@ -192,6 +204,15 @@ class ScriptedMembership final : public member::Membership {
       faults_.push_back(fault);
     }
     if (on_fault != nullptr) on_fault(fault);
+  }
+  std::optional<v1::Preflight> take_preflight() override {
+    const std::lock_guard lock(mutex_);
+    return std::exchange(preflight_, std::nullopt);
+  }
+  void report_preflight(v1::PreflightResult result) override {
+    const std::lock_guard lock(mutex_);
+    preflight_results_.push_back(std::move(result));
+    changed_.notify_all();
   }
   void report_caught_up(Generation, std::string_view) override {}
   void on_catch_up(CatchUpHook) override {}
@@ -251,6 +272,8 @@ class ScriptedMembership final : public member::Membership {
   int hooks_running_ = 0;
   std::vector<v1::PeerFault> faults_;
   std::vector<v1::CheckpointResult> checkpoints_;
+  std::optional<v1::Preflight> preflight_;
+  std::vector<v1::PreflightResult> preflight_results_;
   std::optional<v1::Leaving> leaving_;
 };
 

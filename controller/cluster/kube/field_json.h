@@ -36,12 +36,18 @@ template <>
 struct Names<api::Phase> : ApiNames<api::Phase, api::Phase::kSuspended, api::Phase::kPending> {};
 template <>
 struct Names<api::RestartCause>
-    : ApiNames<api::RestartCause, api::RestartCause::kResized, api::RestartCause::kExited> {};
+    : ApiNames<api::RestartCause, api::RestartCause::kUnfit, api::RestartCause::kExited> {};
 template <>
-struct Names<api::FaultKind> : ApiNames<api::FaultKind, api::FaultKind::kDeleted, api::FaultKind::kFailed> {};
+struct Names<api::FaultKind> : ApiNames<api::FaultKind, api::FaultKind::kUnfit, api::FaultKind::kFailed> {};
 template <>
 struct Names<api::ObservationKind>
-    : ApiNames<api::ObservationKind, api::ObservationKind::kRefused, api::ObservationKind::kSaid> {};
+    : ApiNames<api::ObservationKind, api::ObservationKind::kUnfit, api::ObservationKind::kSaid> {};
+template <>
+struct Names<api::PreflightOutcome>
+    : ApiNames<api::PreflightOutcome, api::PreflightOutcome::kFailed, api::PreflightOutcome::kFailed> {};
+template <>
+struct Names<api::PreflightPart>
+    : ApiNames<api::PreflightPart, api::PreflightPart::kLink, api::PreflightPart::kCompute> {};
 template <>
 struct Names<api::StragglerKind>
     : ApiNames<api::StragglerKind, api::StragglerKind::kSlowLink, api::StragglerKind::kSlow> {};

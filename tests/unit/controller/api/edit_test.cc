@@ -62,6 +62,7 @@ INSTANTIATE_TEST_SUITE_P(
         EditCase{"suspend: false", "ttlSecondsAfterFinished: 9", ""},
         EditCase{"suspend: false", "cleanPodPolicy: All", ""},
         EditCase{"backoffLimit: 3", "backoffLimit: 0", ""},
+        EditCase{"  runPolicy:", "  preflight: {action: Report}\n  runPolicy:", ""},
         EditCase{"{queue: q}", "{queue: q, minAvailable: 4}", ""},
         EditCase{"suspend: false", "managedBy: a/b", "spec.runPolicy.managedBy"},
         EditCase{"{queue: q}", "{queue: r}", "spec.runPolicy.schedulingPolicy.queue"},

@@ -292,10 +292,9 @@ TEST(GoodFiles, StandbyIsWarnedOfWhereTheFirstFailureEndsTheJob) {
   EXPECT_EQ(warnings("{replicas: 3, restartPolicy: OnFailure}", "0"), none);
 }
 
-TEST(GoodFiles, AReplacementOfSlowMembersIsWarnedOfWhereTheJobReplacesNobody) {
-  const auto warnings = [](const char* worker) {
-    const std::string text =
-        str_cat(with(kGoodJob, "{replicas: 3}", worker), "  stragglers: {action: Replace}\n");
+TEST(GoodFiles, AReplacementOfMembersIsWarnedOfWhereTheJobReplacesNobody) {
+  const auto warnings = [](const char* worker, const char* field = "  stragglers: {action: Replace}\n") {
+    const std::string text = str_cat(with(kGoodJob, "{replicas: 3}", worker), field);
     const Parsed parsed = parse_training_job(text, "job.yaml");
     EXPECT_TRUE(parsed.job.has_value());
     std::vector<std::string> paths;
@@ -306,6 +305,21 @@ TEST(GoodFiles, AReplacementOfSlowMembersIsWarnedOfWhereTheJobReplacesNobody) {
   EXPECT_EQ(warnings("{replicas: 3}"), action);
   EXPECT_EQ(warnings("{replicas: 3, restartPolicy: OnFailure, restartScope: Job}"), action);
   EXPECT_EQ(warnings("{replicas: 3, restartPolicy: OnFailure}"), none);
+  const std::vector<std::string> preflight = {"spec.preflight"};
+  EXPECT_EQ(warnings("{replicas: 3}", "  preflight: {}\n"), preflight);
+  EXPECT_EQ(warnings("{replicas: 3}", "  preflight: {action: Report}\n"), none);
+  EXPECT_EQ(warnings("{replicas: 3, restartPolicy: OnFailure}", "  preflight: {}\n"), none);
+}
+
+TEST(GoodFiles, AnEmptyCheckBeforeTheFirstStepHasItsDefaults) {
+  const std::string text = str_cat(with(kGoodJob, "{replicas: 3}", "{replicas: 3, restartPolicy: OnFailure}"),
+                                   "  preflight: {}\n");
+  const Parsed parsed = parse_training_job(text, "job.yaml");
+  ASSERT_TRUE(parsed.job.has_value());
+  ASSERT_TRUE(parsed.job->spec.preflight.has_value());
+  EXPECT_EQ(parsed.job->spec.preflight->action, PreflightAction::kExclude);
+  EXPECT_EQ(parsed.job->spec.preflight->factor, 2);
+  EXPECT_FALSE(parse_training_job(kGoodJob, "job.yaml").job->spec.preflight.has_value());
 }
 
 TEST(GoodFiles, SharesThatFollowSpeedAreWarnedOfWhereThereIsNothingToShareOut) {

@@ -33,7 +33,7 @@ struct Member {
 
 class World {
  public:
-  World(std::uint64_t seed, bool survive) : rng_(seed, 1), survive_(survive) {
+  World(std::uint64_t seed, bool survive, bool checks) : rng_(seed, 1), survive_(survive), checks_(checks) {
     CoreConfig config;
     config.job = "default/random";
     config.link_key = std::string(32, 'k');
@@ -44,6 +44,9 @@ class World {
         return LossDecision{LossAction::kFormNextView, "go on"};
       };
     }
+    if (checks)
+      config.preflight =
+          PreflightRules{.excludes = true, .most = 2, .replaced = {Role::kChief, Role::kWorker}};
     for (const ExpectedRole& role : config.roles) {
       for (int i = 0; i < role.count; ++i) members_.push_back({role.role, i});
     }
@@ -69,6 +72,8 @@ class World {
   int verdicts() const { return verdicts_; }
   int early_ticks() const { return early_ticks_; }
   int hangs() const { return hangs_; }
+  int checks() const { return results_; }
+  int excluded() const { return excluded_; }
 
  private:
   bool spoil(Member& m) {
@@ -146,9 +151,22 @@ class World {
       beat.set_phase(core_->state() == JobState::kDraining || rng_.below(4) == 0 ? v1::WAITING
                                                                                  : v1::TRAINING);
       beat.set_step(static_cast<std::int64_t>(rng_.below(100)));
+      if (checks_ && core_->state() == JobState::kForming) beat.set_phase(v1::WAITING);
       tell_part(m, beat);
       feed(Received{{m.stream}, message});
+      if (const auto asked = asked_.find(m.stream); asked != asked_.end() && rng_.below(8) != 0)
+        answer(m, asked->second);
     }
+  }
+
+  // Some are slow in a test, and some have not done it.
+  void answer(const Member& m, std::uint64_t number) {
+    v1::MemberMessage message;
+    v1::PreflightResult& result = *message.mutable_preflight();
+    result.set_number(number);
+    if (rng_.below(10) != 0) result.set_compute_seconds(rng_.below(10) == 0 ? 5 : 1);
+    if (rng_.below(4) != 0) result.set_link_seconds(rng_.below(10) == 0 ? 5 : 1);
+    feed(Received{{m.stream}, message});
   }
 
   void hang(Member& m) {
@@ -229,6 +247,7 @@ class World {
     for (const StreamId& stream : effects.close)
       EXPECT_TRUE(closed.insert(stream.value).second) << "closed twice";
     for (const Send& send : effects.send) check_send(send);
+    if (effects.preflight) ++results_;
     if (effects.view) check_view(*effects.view);
     if (effects.verdict) check_verdict(*effects.verdict);
     for (const api::Fault& lost : effects.lost) check_verdict(lost);
@@ -240,6 +259,12 @@ class World {
 
   void check_send(const Send& send) {
     EXPECT_NE(send.stream.value, 0u);
+    if (send.message.has_preflight()) {
+      EXPECT_EQ(generation_, 0) << "nobody is checked who trains";
+      std::uint64_t& newest = asked_[send.stream.value];
+      EXPECT_GT(send.message.preflight().number(), newest);
+      newest = send.message.preflight().number();
+    }
     if (!send.message.has_view()) return;
     const v1::View& view = send.message.view();
     const auto [it, first] = sent_.emplace(view.generation(), view.SerializeAsString());
@@ -266,6 +291,11 @@ class World {
 
   void check_verdict(const api::Fault& verdict) {
     ++verdicts_;
+    excluded_ += verdict.kind == api::FaultKind::kUnfit ? 1 : 0;
+    if (verdict.kind == api::FaultKind::kUnfit) {
+      EXPECT_EQ(generation_, 0) << "nobody is excluded who trains";
+      return;
+    }
     hangs_ += verdict.kind == api::FaultKind::kHung ? 1 : 0;
     if (verdict.kind == api::FaultKind::kMissing) return;
     for (const api::Victim& victim : verdict.victims)
@@ -276,7 +306,7 @@ class World {
   }
 
   Rng rng_;
-  bool survive_;
+  bool survive_, checks_;
   TimePoint now_{};
   std::vector<Member> members_;
   std::unique_ptr<CoordinatorCore> core_;
@@ -285,25 +315,31 @@ class World {
   std::map<std::uint64_t, std::string> sent_;
   std::set<std::string> bad_pods_;  // of members that died, froze, failed, or broke the protocol
   bool bad_ = false, reported_ = false;
-  int views_ = 0, verdicts_ = 0, early_ticks_ = 0, hangs_ = 0;
+  std::map<std::uint64_t, std::uint64_t> asked_;  // by stream: the newest message of a check
+  int views_ = 0, verdicts_ = 0, early_ticks_ = 0, hangs_ = 0, results_ = 0, excluded_ = 0;
 };
 
-void run_worlds(bool survive) {
-  int views = 0, verdicts = 0, early_ticks = 0, hangs = 0;
+void run_worlds(bool survive, bool checked = false) {
+  int views = 0, verdicts = 0, early_ticks = 0, hangs = 0, checks = 0, excluded = 0;
   for (std::uint64_t seed = 1; seed <= 600; ++seed) {
     SCOPED_TRACE(str_cat("seed ", seed));
-    World world(seed, survive);
+    World world(seed, survive, checked);
     world.run(survive ? 200 : 80);
     views += world.views();
     verdicts += world.verdicts();
     early_ticks += world.early_ticks();
     hangs += world.hangs();
+    checks += world.checks();
+    excluded += world.excluded();
     if (::testing::Test::HasFailure()) return;
   }
   EXPECT_GT(views, 500);
   EXPECT_GT(verdicts, 500);
   EXPECT_GT(early_ticks, 500) << "some ticks can be spared";
   EXPECT_GT(hangs, 50);
+  if (!checked) return;
+  EXPECT_GT(checks, 300);
+  EXPECT_GT(excluded, 50);
 }
 
 TEST(CoreRandomTest, JobsThatFail) {
@@ -311,6 +347,9 @@ TEST(CoreRandomTest, JobsThatFail) {
 }
 TEST(CoreRandomTest, JobsThatGoOn) {
   run_worlds(true);
+}
+TEST(CoreRandomTest, JobsThatCheckTheirMembers) {
+  run_worlds(true, true);
 }
 
 }  // namespace

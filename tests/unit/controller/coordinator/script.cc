@@ -106,6 +106,11 @@ class Player {
           {Role::kWorker, static_cast<int>(line.number("given_up")), line.number("number", 1)}};
     config.training.set_global_batch_size(line.number("batch"));
     if (line.has("rebalance")) config.rebalance = kRules;
+    if (line.has("preflight"))
+      config.preflight = PreflightRules{.factor = static_cast<double>(line.number("preflight")),
+                                        .excludes = line.has("excludes"),
+                                        .most = static_cast<int>(line.number("excludes")),
+                                        .replaced = {Role::kWorker}};
     if (line.has("lost")) config.lost.push_back({.fault = {.index = static_cast<int>(line.number("lost"))}});
     if (line.has("finished"))
       config.finished.push_back({Role::kWorker, static_cast<int>(line.number("finished"))});
@@ -220,6 +225,14 @@ class Player {
           static_cast<std::uint64_t>(line.number("gen", generation_)));
       message.mutable_caught_up()->set_error(line.text("error"));
     }
+    if (command == "checked") {
+      v1::PreflightResult& result = *message.mutable_preflight();
+      result.set_number(static_cast<std::uint64_t>(line.number("number")));
+      result.set_compute_seconds(static_cast<double>(line.number("compute_ms")) / 1000);
+      result.set_link_seconds(static_cast<double>(line.number("link_ms")) / 1000);
+      result.mutable_address()->set_local_socket(line.words[1]);
+      result.set_error(line.text("error"));
+    }
     if (command == "checkpoint") {
       message.mutable_checkpoint()->set_step(line.number("step"));
       message.mutable_checkpoint()->set_path(line.text("path"));
@@ -319,6 +332,9 @@ class Player {
     for (const Send& send : effects.send)
       at() << "-> s" << send.stream.value << " " << describe(send.message) << "\n";
     for (const StreamId& stream : effects.close) at() << "-- s" << stream.value << " closed\n";
+    if (effects.preflight)
+      at() << "PREFLIGHT " << api::name(effects.preflight->outcome) << ": " << effects.preflight->message
+           << "\n";
     if (effects.view) {
       generation_ = static_cast<std::int64_t>(effects.view->generation.value);
       beats_.clear();
@@ -368,6 +384,13 @@ class Player {
         for (const v1::ViewMember& each : message.catch_up().group().members())
           names += str_cat(names.empty() ? "" : ", ", each.member_id());
         return str_cat("CatchUp ", message.catch_up().group().generation(), ": ", names);
+      }
+      case v1::CoordinatorMessage::kPreflight: {
+        std::string names;
+        for (const v1::ViewMember& each : message.preflight().group().members())
+          names +=
+              str_cat(names.empty() ? ": " : ", ", each.member_id(), " at ", each.address().local_socket());
+        return str_cat("Preflight ", message.preflight().number(), names);
       }
       case v1::CoordinatorMessage::kTaken:
         return str_cat("Taken ", message.taken().heartbeat());

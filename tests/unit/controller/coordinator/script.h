@@ -12,6 +12,8 @@
 //   alive STREAM...                                  those that send heartbeats by themselves, every 200 ms
 //   resize worker=N [least=N]
 //   rebalance on | rebalance off                     also job rebalance=1 batch=N: lostSeconds is 0
+//   job preflight=FACTOR [excludes=N, of the workers]
+//   checked STREAM number=N compute_ms=N [link_ms=N] [error=X]
 //   handover ROLE INDEX NUMBER | handover none       also, of a worker, job handover=INDEX [number=N]
 //   wait MS                                          time passes, with a tick every 50 ms
 //   away MS                                          time passes, and the coordinator sees nothing of it

@@ -427,6 +427,88 @@ TEST_F(PlanStragglersTest, SharesOfAnotherCoordinatorsViewAreKeptWhileMembersHav
   EXPECT_FALSE(world.job.status.view.rebalance);
 }
 
+// The same job before its first view: the coordinator has checked the members, and worker-1 has failed.
+class PlanPreflightTest : public PlanStragglersTest {
+ protected:
+  PlanPreflightTest() {
+    world.job.spec.preflight.emplace();
+    world.job.status.phase = api::Phase::kStarting;
+    world.job.status.stragglers.clear();
+    world.report->stragglers.reset();
+    world.report->state = JobState::kForming;
+    world.report->generation = {};
+    for (ReportedMember& member : world.report->members) member.rank = -1;
+  }
+  void fail(api::PreflightOutcome outcome) {
+    api::UnfitMember member{.index = 1,
+                            .pod = "fashion-worker-1-0",
+                            .host = "fashion-worker-1-0",
+                            .ms = 30,
+                            .typical_ms = 10,
+                            .factor = 3,
+                            .excluded = outcome == api::PreflightOutcome::kExcluded};
+    world.report->preflight =
+        api::Preflight{.outcome = outcome, .members = 4, .seconds = 1, .unfit = {member}};
+    if (!member.excluded) return;
+    world.report->lost = {{.fault = {.kind = api::FaultKind::kUnfit,
+                                     .index = 1,
+                                     .pod = "fashion-worker-1-0",
+                                     .cause = api::RestartCause::kUnfit}}};
+  }
+  std::int64_t events(const Plan& made, const char* reason) const {
+    return std::ranges::count_if(actions_of<RecordEvent>(made),
+                                 [&](const RecordEvent& each) { return each.event.reason == reason; });
+  }
+};
+
+TEST_F(PlanPreflightTest, AnExcludedMembersNextPodKeepsAwayFromItsNode) {
+  fail(api::PreflightOutcome::kExcluded);
+  look();
+  ASSERT_EQ(told().size(), 1U);
+  EXPECT_EQ(told()[0].outcome, ReplacementOutcome::kReplaced);
+  EXPECT_EQ(told()[0].pod, "fashion-worker-1-0");
+  EXPECT_EQ(told()[0].host, "node-b");
+  EXPECT_EQ(told()[0].successor, "fashion-worker-1-1");
+  EXPECT_EQ(told()[0].factor, 3);
+  const Plan made = look();
+  const auto created = actions_of<CreatePod>(made);
+  ASSERT_EQ(created.size(), 1U);
+  EXPECT_EQ(created[0].spec.name, "fashion-worker-1-1");
+  EXPECT_THAT(created[0].spec.shunned_hosts, ElementsAre("node-b"));
+  EXPECT_FALSE(runs("fashion-worker-1-0"));
+  look();
+  EXPECT_EQ(told().size(), 1U) << "once";
+}
+
+TEST_F(PlanPreflightTest, AnExclusionUsesTheBudgetOfStragglersAndNotBackoffLimit) {
+  world.job.spec.run_policy.backoff_limit = 0;
+  EXPECT_EQ(replacements_left(world.job, world.now), 3);
+  fail(api::PreflightOutcome::kExcluded);
+  look();
+  EXPECT_EQ(world.job.status.phase, api::Phase::kStarting);
+  EXPECT_EQ(replacements_left(world.job, world.now), 2);
+  EXPECT_EQ(replacements_left(world.job, world.now + hours(1)), 3);
+  ASSERT_EQ(world.job.status.restarts.by_cause.size(), 1U);
+  EXPECT_EQ(world.job.status.restarts.by_cause[0].cause, api::RestartCause::kUnfit);
+}
+
+TEST_F(PlanPreflightTest, TheResultIsToldOnceWithTheNodesThatTheClusterKnows) {
+  fail(api::PreflightOutcome::kReported);
+  EXPECT_EQ(events(look(), kPreflightFailed), 1);
+  ASSERT_TRUE(world.job.status.preflight);
+  EXPECT_EQ(world.job.status.preflight->unfit[0].host, "node-b");
+  EXPECT_EQ(world.job.status.preflight->at, world.now);
+  EXPECT_EQ(events(look(seconds(1)), kPreflightFailed), 0);
+  std::erase_if(world.pods, [](const cluster::Pod& pod) { return pod.spec.name == "fashion-worker-1-0"; });
+  EXPECT_EQ(events(look(seconds(1)), kPreflightFailed), 0);
+}
+
+TEST_F(PlanPreflightTest, APassIsToldToo) {
+  world.report->preflight = api::Preflight{.members = 4, .seconds = 1, .compute_ms = 10, .link_ms = 5};
+  EXPECT_EQ(events(look(), kPreflightPassed), 1);
+  EXPECT_EQ(world.job.status.preflight->outcome, api::PreflightOutcome::kPassed);
+}
+
 TEST_F(PlanStragglersTest, AStragglerIsToldOfWithItsNode) {
   world.report->stragglers->front().host = "fashion-worker-1";
   look();

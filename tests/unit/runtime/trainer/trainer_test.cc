@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <thread>
 
@@ -68,6 +69,24 @@ TEST(Trainer, OneWorkerAndManyHaveTheSameWeightsToTheBitAtEveryStep) {
   EXPECT_EQ(train(2, spec), one);
   EXPECT_EQ(train(3, spec), one);
   EXPECT_EQ(train(4, spec), one);
+}
+
+TEST(Trainer, ACheckIsAnsweredBeforeTheFirstView) {
+  ThreadJob job(1, step_spec(3, 32), step_workload(kStepTrain, kStepTest));
+  std::optional<v1::PreflightResult> answer;
+  {
+    const std::jthread coordinator([&] {
+      v1::Preflight word;
+      word.set_number(7);
+      answer = job.member(0).membership->ask(word);
+      job.member(0).membership->send_view(job.view(1, {0}));
+    });
+    job.run();
+  }
+  ASSERT_TRUE(answer);
+  EXPECT_EQ(answer->number(), 7U);
+  EXPECT_FALSE(answer->error().empty()) << "these members have no compute test";
+  EXPECT_EQ(job.member(0).outcome.ending, Ending::kFinished);
 }
 
 TEST(Trainer, UnevenSharesEvenEmptyOnesChangeNothing) {

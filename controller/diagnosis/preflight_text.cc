@@ -1,0 +1,51 @@
+#include "controller/diagnosis/preflight_text.h"
+
+#include "base/pluralize.h"
+#include "base/text.h"
+#include "controller/diagnosis/straggler_text.h"
+
+namespace paceline::diagnosis {
+
+namespace {
+
+std::string duration_text(double ms) {
+  return format_duration(std::chrono::duration_cast<Duration>(std::chrono::duration<double, std::milli>(ms)));
+}
+
+}  // namespace
+
+std::string figures_of(const api::UnfitMember& member) {
+  const char* const test = member.part == api::PreflightPart::kCompute ? "compute test" : "link test";
+  if (member.ms <= 0) return str_cat("it did not finish the ", test, " in time");
+  return str_cat(factor_text(member.factor), " the others' median in the ", test, " (",
+                 duration_text(member.ms), ", theirs ", duration_text(member.typical_ms), ")");
+}
+
+std::string text_of(const api::UnfitMember& member) {
+  const std::string where = member.host.empty() ? "" : str_cat(" on ", member.host);
+  const std::string then = member.excluded      ? "; it is excluded"
+                           : member.why.empty() ? ""
+                                                : str_cat("; it stays: ", member.why);
+  return str_cat(member_name(member.role, member.index), where, ": ", figures_of(member), then);
+}
+
+std::string message_of(const api::Preflight& result, const std::string& why) {
+  using enum api::PreflightOutcome;
+  if (result.outcome == kFailed)
+    return str_cat("nothing is known of the members before the first step: ", why,
+                   "; training begins all the same");
+  const std::string time = duration_text(result.seconds * 1000);
+  if (result.outcome == kPassed) {
+    std::string figures = result.compute_ms > 0 ? str_cat("compute ", duration_text(result.compute_ms)) : "";
+    if (result.link_ms > 0)
+      figures += str_cat(figures.empty() ? "" : ", ", "link ", duration_text(result.link_ms));
+    return str_cat("all ", result.members, " members pass the check before the first step, in ", time,
+                   figures.empty() ? "" : str_cat(" (medians: ", figures, ")"));
+  }
+  std::string text;
+  for (const api::UnfitMember& each : result.unfit) text += str_cat(text.empty() ? "" : "; ", text_of(each));
+  return str_cat(result.unfit.size(), " of ", pluralize(result.members, "member", "members"),
+                 result.unfit.size() == 1 ? " fails" : " fail", " the check before the first step: ", text);
+}
+
+}  // namespace paceline::diagnosis
