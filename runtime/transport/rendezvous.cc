@@ -276,7 +276,8 @@ absl::StatusOr<UniqueFd> Rendezvous::call_once(const RendezvousPlan& plan, const
 absl::Status Rendezvous::receive(const RendezvousPlan& plan, std::vector<MetPeer>& met, Deadline deadline) {
   const int listener = plan.local ? local_listener_.get() : tcp_listener_.get();
   std::vector<HalfOpen> open;
-  // Who only calls, as for a newcomer's state, hears nobody: strangers of this generation are the view's.
+  // A member that only calls, as for a newcomer's state, hears nobody: strangers of this generation are the
+  // view's.
   if (std::ranges::all_of(met, complete)) return absl::OkStatus();
   // Those who came before we knew of this view. Older ones have been replaced by the coordinator's word.
   std::vector<Early> still_early;
