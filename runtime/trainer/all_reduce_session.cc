@@ -25,10 +25,6 @@ constexpr Duration kInputTimeout = std::chrono::seconds(120);  // for one batch
 absl::StatusOr<std::unique_ptr<AllReduceSession>> AllReduceSession::open(
     const SessionParts& parts, std::shared_ptr<const data::Dataset> train, std::vector<double> shares,
     Step total_steps) {
-  if (parts.spec.exchange().max_drop_rate() > 0 && parts.replica.on_device() != nullptr)
-    return absl::InvalidArgumentError(
-        "spec.strategy.allReduce.maxDropRate is for members on processors: passes on a GPU run behind the "
-        "host, which can't end a step early; allowed: 0, or PACELINE_DEVICE: cpu in the members' env");
   std::unique_ptr<AllReduceSession> session(
       new AllReduceSession(parts, std::move(train), std::move(shares), total_steps));
   PL_ASSIGN_OR_RETURN(session->exchange_, open_exchange(parts));

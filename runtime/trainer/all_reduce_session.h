@@ -45,8 +45,8 @@ struct SessionParts {
 
 class AllReduceSession final : public Session {
  public:
-  // `train` begins at the replica's step; `total_steps` is where it ends. INVALID_ARGUMENT: steps may be
-  // partial, and the state is on a device, whose passes run behind the host.
+  // `train` begins at the replica's step; `total_steps` is where it ends. REQUIRES: where steps may be
+  // partial, the host computes.
   static absl::StatusOr<std::unique_ptr<AllReduceSession>> open(const SessionParts& parts,
                                                                 std::shared_ptr<const data::Dataset> train,
                                                                 std::vector<double> shares, Step total_steps);

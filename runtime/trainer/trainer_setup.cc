@@ -72,6 +72,10 @@ absl::Status Trainer::check_target(const StepPlan& plan) {
 absl::Status Trainer::open_workload() {
   PL_ASSIGN_OR_RETURN(workload_, parts_.open_workload(spec_));
   if (!workload_.data.warning.empty()) parts_.logger.warning(workload_.data.warning);
+  if (spec_.exchange().max_drop_rate() > 0 && workload_.make_state != nullptr)
+    return absl::InvalidArgumentError(
+        "spec.strategy.allReduce.maxDropRate is for members on processors: passes on a GPU run behind the "
+        "host, which can't end a step early; allowed: 0, or PACELINE_DEVICE: cpu in the members' env");
   PL_RETURN_IF_ERROR(open_tables());
   return programs_.open([this](const tensor::Program& program) -> absl::StatusOr<Replica*> {
     PL_RETURN_IF_ERROR(make_replica(program));
@@ -377,8 +381,7 @@ Decision Trainer::align() {
   } else {
     status = open_ring_session();
   }
-  if (!stepped_ && (absl::IsResourceExhausted(status) || absl::IsInvalidArgument(status)))
-    return gave_up(status, true);
+  if (!stepped_ && absl::IsResourceExhausted(status)) return gave_up(status, true);
   if (!status.ok()) return on_error(status);
   aligned_ = true;
   aligned_at_ = now();

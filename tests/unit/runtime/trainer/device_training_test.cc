@@ -118,6 +118,19 @@ TEST(DeviceTraining, AStateThatFindsNoRoomIsToldWithItsDevicesMembers) {
   }
 }
 
+// Its passes run behind the host, also where others have no such device.
+TEST(DeviceTraining, PartialStepsAreRefusedBeforeTheFirstView) {
+  v1::TrainingSpec spec = step_spec(4, 32);
+  spec.set_micro_batch_size(4);
+  spec.mutable_exchange()->set_max_drop_rate(0.1);
+  ThreadJob job(1, spec, kOnDevice);
+  job.run();
+  const Outcome& outcome = job.member(0).outcome;
+  EXPECT_EQ(outcome.ending, Ending::kFailed);
+  EXPECT_TRUE(outcome.configuration);
+  EXPECT_TRUE(absl::IsInvalidArgument(outcome.error)) << outcome.error;
+}
+
 TEST(DeviceTraining, CopiesOfTheHostsStateThatFindNoRoomAreTold) {
   ThreadJob job(1, step_spec(4, 32), kOnDevice);
   job.member(0).workload = [](const v1::TrainingSpec& of) -> absl::StatusOr<Workload> {
