@@ -124,7 +124,7 @@ struct StragglerReplacement {
     visit(NamedField{"pod", "Of the slow member."}, x.pod);
     visit(NamedField{"host", "Where it ran."}, x.host);
     visit(NamedField{"successor", "The pod after it."}, x.successor);
-    visit(NamedField{"factor", "How slow it was."}, x.factor);
+    visit(NamedField{"factor", "How slow it was; 0: it failed a check."}, x.factor);
     visit(NamedField{"cause", "Why it was slow."}, x.cause);
     visit(NamedField{.name = "outcome",
                      .about = "UnderWay, Replaced, AsSlow, Recovered, NoSuccessor or OverBefore.",

@@ -111,11 +111,11 @@ bool Preflight::tests(const std::vector<Member>& members) const {
   });
 }
 
-std::optional<api::Preflight> Preflight::consider(const std::vector<Member>& members, int most, TimePoint now,
+std::optional<api::Preflight> Preflight::consider(const std::vector<Member>& members, TimePoint now,
                                                   std::vector<Send>& send) {
   if (over_) return std::nullopt;
   due_ = TimePoint::max();
-  if (newcomers_by_ && static_cast<int>(members.size()) < most) {
+  if (newcomers_by_ && members.size() < awaited_) {
     tested_.clear();
     over_ = now >= *newcomers_by_;
     due_ = *newcomers_by_;
@@ -253,6 +253,7 @@ api::Preflight Preflight::conclude(TimePoint now) {
       --rules_->most;
       excluded_.emplace_back(told.role, told.index);
       newcomers_by_ = now + kNewcomerTimeout;
+      awaited_ = tested_.size();
     }
     result.unfit.push_back(std::move(told));
   }

@@ -68,9 +68,9 @@ class Preflight {
     std::string host;
     bool ready = false;  // its data is open
   };
-  // A view of these could be formed; `most`: of as many at most. The messages to be sent are added. The
+  // A view of these could be formed. The messages to be sent are added. The
   // result, once there is one: those that it excludes are lost then, and are waited for.
-  std::optional<api::Preflight> consider(const std::vector<Member>& members, int most, TimePoint now,
+  std::optional<api::Preflight> consider(const std::vector<Member>& members, TimePoint now,
                                          std::vector<Send>& send);
   void take(StreamId from, const v1::PreflightResult& result);
   // The first moment at which consider() may say more without a result.
@@ -99,7 +99,8 @@ class Preflight {
   std::optional<TimePoint> waits_since_;  // for members to be ready
   TimePoint begun_{}, due_ = TimePoint::max();
   std::vector<std::pair<Role, std::int64_t>> excluded_;  // their places
-  std::optional<TimePoint> newcomers_by_;
+  std::optional<TimePoint> newcomers_by_;                // that make `awaited_` members
+  std::size_t awaited_ = 0;
 };
 
 }  // namespace paceline::coordinator

@@ -168,7 +168,8 @@ void begin_handover(const Observed& observed, Straggler& straggler, Plan& plan) 
 // The node of who was slow before is as good as any.
 void note_as_slow(const Observed& observed, Plan& plan) {
   for (StragglerReplacement& each : plan.status.straggler_replacements) {
-    if (each.outcome != ReplacementOutcome::kReplaced) continue;
+    const bool by_steps = each.factor > 0;  // else it failed a check, which its steps don't compare with
+    if (each.outcome != ReplacementOutcome::kReplaced || !by_steps) continue;
     const auto successor = std::ranges::find_if(plan.status.stragglers, [&](const Straggler& straggler) {
       return straggler.kind == api::StragglerKind::kSlow && straggler.pod == each.successor;
     });
@@ -281,11 +282,6 @@ void note_excluded(const Observed& observed, const api::Fault& fault, Plan& plan
   const std::string host = pod != nullptr && !pod->host.empty() ? pod->host : fault.host;
   const std::string successor = pod_name(observed.job, fault.role, fault.index,
                                          newest_number(observed.job, fault.role, fault.index) + 1);
-  const auto& unfit = observed.report->preflight;
-  double factor = 0;
-  for (const api::UnfitMember& each : unfit ? unfit->unfit : std::vector<api::UnfitMember>()) {
-    if (each.role == fault.role && each.index == fault.index) factor = each.factor;
-  }
   add_replacement(
       {.at = observed.now,
        .role = fault.role,
@@ -293,7 +289,7 @@ void note_excluded(const Observed& observed, const api::Fault& fault, Plan& plan
        .pod = fault.pod,
        .host = host,
        .successor = successor,
-       .factor = factor,
+       .factor = 0,
        .outcome = ReplacementOutcome::kReplaced,
        .ended = observed.now,
        .message = str_cat("pod ", fault.pod, host.empty() ? "" : str_cat(" on ", host),
@@ -313,7 +309,7 @@ void note_preflight(const Observed& observed, Plan& plan) {
   const auto is_known = [&](const api::Preflight& known) {
     api::Preflight same = known;
     same.at.reset();
-    same.message = now.message;
+    if (now.outcome != api::PreflightOutcome::kFailed) same.message = now.message;
     for (std::size_t i = 0; i < std::min(same.unfit.size(), now.unfit.size()); ++i)
       same.unfit[i].host = now.unfit[i].host;  // its pod may be gone since
     return same == now;

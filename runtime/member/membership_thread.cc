@@ -70,8 +70,10 @@ void MembershipImpl::run(const std::stop_token& stop) {
       reconnect(now);
     }
     if (up) {
-      if (down_since_)
+      if (down_since_) {
         options_.logger.info(str_cat("attached to ", environment_.coordinator, " as ", member_id_));
+        next_beat_ = now;  // none was due meanwhile
+      }
       down_since_.reset();
       trouble_ = {};
       backoff_ = options_.first_backoff;
@@ -197,6 +199,7 @@ void MembershipImpl::on_message(std::uint64_t stream, const v1::CoordinatorMessa
     case v1::CoordinatorMessage::kView:
       if (message.view().generation() <= state->view.generation()) break;
       state->view = message.view();
+      state->preflight.reset();  // nobody waits for that answer any more
       state->view_due = state->view_hook != nullptr;
       break;
     case v1::CoordinatorMessage::kCatchUp:

@@ -92,7 +92,7 @@ void PartialSteps::computed(Duration since_begin) {
 }
 
 void PartialSteps::applied(Duration since_begin, std::int64_t left_out) {
-  if (threshold_) {
+  if (holds_ > 0) {
     if (--holds_ == 0) threshold_.reset();
   } else if (steps_ >= kWarmUp && !full()) {
     const std::size_t row = static_cast<std::size_t>(measured_++) * samples_.size() + rank_;
@@ -168,8 +168,8 @@ void PartialSteps::choose() {
     if (1 - with.used > max_drop_rate_ || !(speedup >= best)) continue;
     best = speedup;
     threshold_ = {duration_of(tau), speedup - 1, 1 - with.used};
-    holds_ = kHold;
   }
+  holds_ = kHold;
   std::ranges::fill(table_, 0.0F);
   measured_ = 0;
 }

@@ -14,7 +14,7 @@
 //   tau = argmax  used samples / all samples  x  (E[T] + Tc) / (E[T(tau)] + Tc)
 // where T is the longest compute time of a step, T(tau) what it would have been with tau, and Tc the rest of
 // the step. Thresholds that leave out more than `max_drop_rate` don't count, and one that gains less than
-// kLeastGain is none. It holds for kHold steps; then, or at once where there is none, they measure anew.
+// kLeastGain is none. It, or that there is none, holds for kHold steps; then they measure anew.
 //
 // The paper has min(tau, T) for T(tau); here a part that has begun is done, and none begins that would end
 // too late, in the model as in training. (The authors' program takes the mean of the quotients of steps; this
@@ -94,7 +94,7 @@ class PartialSteps {
   std::vector<float> table_;               // seconds, by step and rank: of its parts, then of the whole step
   std::vector<float> typical_;             // by rank: seconds of a part in the last window
   std::optional<Threshold> threshold_;
-  int holds_ = 0;  // for so many steps yet
+  int holds_ = 0;  // it, or that there is none, for so many steps yet
 
   // The step under way, of this member.
   std::array<float, kMostParts> parts_{};

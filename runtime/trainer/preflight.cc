@@ -114,11 +114,15 @@ absl::StatusOr<double> Preflight::test_links(const v1::Preflight& word) {
   if (memory_.empty()) return absl::FailedPreconditionError("this member has made no links ready");
   const int members = word.group().members_size();
   if (members < 2 || members > 3) return absl::InvalidArgumentError("a group for links has 2 or 3 members");
-  const Deadline deadline = Deadline::after(clock_.now(), options_.most_link);
+  const TimePoint begin = clock_.now();
+  const std::vector<std::pair<int, int>> pairs = pairs_of(members);
   double best = std::numeric_limits<double>::infinity();
   absl::Status failed;
   std::uint64_t generation = word.number() * kPairsOfThree;
-  for (const auto& [one, other] : pairs_of(members)) {
+  int turn = 0;
+  for (const auto& [one, other] : pairs) {
+    // A pair whose link is dead takes no other pair's time.
+    const Deadline deadline(begin + options_.most_link * ++turn / static_cast<int>(pairs.size()));
     v1::View pair;
     pair.set_generation(++generation);
     for (const int rank : {one, other}) *pair.add_members() = word.group().members(rank);

@@ -192,7 +192,8 @@ class Trainer {
   std::unique_ptr<DeviceSaver> device_saver_;  // of a state on the device, in rank 0
   std::unique_ptr<Session> session_;
   CatchUps catch_ups_;                    // goes before the replica
-  std::unique_ptr<Preflight> preflight_;  // until there is a view
+  std::shared_ptr<Preflight> preflight_;  // until there is a view
+  std::optional<bool> leaves_out_;        // samples, by the threshold that was chosen last
   Agreement agreed_;                      // of the last step
 
   member::StepClock step_clock_;

@@ -108,11 +108,11 @@ absl::StatusOr<v1::View> Trainer::next_view(Duration limit) {
 void Trainer::answer(const v1::Preflight& word) {
   const Generation view{view_.generation()};
   if (!word.has_group() || preflight_ == nullptr) {
-    preflight_ = std::make_unique<Preflight>(
+    preflight_ = std::make_shared<Preflight>(
         parts_.membership.member_id(), parts_.membership.welcome(), parts_.fabric, workload_, parts_.clock,
         [this, view] { return !go_on().ok() || parts_.membership.newest_view() > view; });
   }
-  links_.adopt(view, [this](const absl::Status& why) { preflight_->cancel(why); });
+  links_.adopt(view, [check = preflight_](const absl::Status& why) { check->cancel(why); });
   v1::PreflightResult result = preflight_->answer(word);
   links_.drop();
   if (!result.error().empty())
@@ -332,7 +332,8 @@ absl::Status Trainer::open_ring_session() {
 }
 
 void Trainer::report_threshold(const std::optional<PartialSteps::Threshold>& threshold) {
-  if (group_.rank != 0) return;
+  // Told where that changes.
+  if (std::exchange(leaves_out_, threshold.has_value()) == threshold.has_value() || group_.rank != 0) return;
   if (!threshold) return parts_.logger.info("steps are whole: leaving samples out would gain little");
   parts_.logger.info(absl::StrFormat(
       "members that have computed for %s leave the rest of a step's samples out: %.1f %% of the last steps' "

@@ -123,7 +123,7 @@ class PreflightCheckTest : public ::testing::Test {
   Measured& figures(int index) { return figures_[members_[static_cast<std::size_t>(index)].stream.value]; }
   std::optional<api::Preflight> consider() {
     std::vector<Send> send;
-    auto result = check_->consider(members_, most_, now_, send);
+    auto result = check_->consider(members_, now_, send);
     for (const Send& each : send) sent_.push_back(each);
     return result;
   }
@@ -159,7 +159,6 @@ class PreflightCheckTest : public ::testing::Test {
   std::map<std::uint64_t, Measured> figures_;
   std::vector<Send> sent_;
   std::uint64_t streams_ = 0;
-  int most_ = 4;
   TimePoint now_ = kBegin;
 };
 
@@ -193,14 +192,15 @@ TEST_F(PreflightCheckTest, TheBadEndOfALinkIsFoundAndItsPeerIsCleared) {
     for (int bad = 0; bad < members; ++bad) {
       members_.clear();
       make(members, {});
-      figures(bad).link_seconds = 5;
+      const bool dead = bad % 2 != 0;
+      figures(bad).link_seconds = dead ? kNotDone : 5;
       const api::Preflight result = run();
       EXPECT_EQ(result.outcome, PreflightOutcome::kReported);
       ASSERT_EQ(result.unfit.size(), 1U) << bad << " of " << members;
       EXPECT_EQ(result.unfit[0].index, bad);
       EXPECT_EQ(result.unfit[0].part, PreflightPart::kLink);
-      EXPECT_EQ(result.unfit[0].ms, 5000);
-      EXPECT_EQ(result.unfit[0].factor, 5);
+      EXPECT_EQ(result.unfit[0].ms, dead ? 0 : 5000);
+      EXPECT_EQ(result.unfit[0].factor, dead ? 0 : 5);
       EXPECT_FALSE(result.unfit[0].excluded);
     }
   }

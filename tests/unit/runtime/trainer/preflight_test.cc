@@ -163,5 +163,17 @@ TEST_F(PreflightTest, MessagesThatMakeNoSenseAreAnsweredWithAnError) {
   EXPECT_FALSE(members_[0]->preflight->answer(others).error().empty()) << "a group of others";
 }
 
+TEST_F(PreflightTest, OfThreeTheTwoOthersAreTestedWhereOneDoesNotAnswer) {
+  make(3, {.compute = milliseconds(1), .most_link = milliseconds(1500)});
+  ask_first();
+  const v1::Preflight two = word(2, false);
+  std::vector<v1::PreflightResult> results(2);
+  {
+    std::jthread first([&] { results[0] = members_[1]->preflight->answer(two); });
+    std::jthread second([&] { results[1] = members_[2]->preflight->answer(two); });
+  }
+  for (const v1::PreflightResult& result : results) EXPECT_GT(result.link_seconds(), 0) << result.error();
+}
+
 }  // namespace
 }  // namespace paceline::trainer
