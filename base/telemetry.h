@@ -127,7 +127,9 @@ struct KernelTelemetry {
     visit(NamedField{"majorFaults", "A second."}, h.major_faults);
     visit(NamedField{"readBytes", "A second, from storage."}, h.read_bytes);
     visit(NamedField{"retransmits", "Share of its TCP segments.", 0, 1}, h.retransmits);
-    visit(NamedField{"timerDelayMs", "How late a timer of its process rings."}, h.timer_delay_ms);
+    visit(NamedField{"timerDelayMs",
+                     "How late a timer of its process rings, but for the wait for a processor."},
+          h.timer_delay_ms);
   }
 };
 

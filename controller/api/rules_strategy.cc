@@ -91,11 +91,12 @@ void check_deterministic(const TrainingJob& job, Findings& f) {
 
 bool asks_for_gpus(const ReplicaSpec& spec) {
   const auto variables = spec.container ? spec.container->env : std::vector<EnvVar>();
-  const bool cuda = std::ranges::any_of(variables, [](const EnvVar& each) {
-    return each.name == "PACELINE_DEVICE" && each.value.starts_with("cuda");
-  });
-  return cuda || spec.pod_template.find("nvidia.com/gpu") != std::string::npos ||
-         spec.pod_template.find("nvidia.com/mig-") != std::string::npos;
+  const auto device = std::ranges::find(variables, "PACELINE_DEVICE", &EnvVar::name);
+  if (device != variables.end() && !device->value.empty() && device->value != "auto")
+    return device->value.starts_with("cuda");
+  // Limits have the name as a key, and tolerations as a value.
+  const auto has = [&](const char* text) { return spec.pod_template.find(text) != std::string::npos; };
+  return has("nvidia.com/gpu:") || has("nvidia.com/gpu\":") || has("nvidia.com/mig-");
 }
 
 // A member must be able to end a step early, and have something to leave out. (The API server has no room for

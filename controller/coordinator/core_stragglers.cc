@@ -74,7 +74,8 @@ void explain_by_each_other(std::vector<api::Straggler>& links, std::vector<api::
 Stragglers::Stragglers(bool looks, std::vector<api::Straggler> known)
     : looks_(looks), told_(std::move(known)) {
   std::erase_if(told_, [](const api::Straggler& each) { return each.kind != api::StragglerKind::kSlow; });
-  anew_ = inherited_ = !told_.empty();
+  inherited_ = told_;
+  anew_ = !told_.empty();
 }
 
 void Stragglers::begin_view(std::span<const Slot> slots, std::span<const std::int64_t> samples,
@@ -84,7 +85,7 @@ void Stragglers::begin_view(std::span<const Slot> slots, std::span<const std::in
   if (other_samples) {
     detector_.begin_anew();
     anew_ = true;
-    inherited_ = false;
+    inherited_.clear();
   }
   std::vector<std::pair<int, int>> by_rank;  // rank, place
   ranks_.assign(slots.size(), -1);
@@ -143,6 +144,7 @@ void Stragglers::add(const Slot& slot, int place, const MemberSteps& steps) {
 std::vector<StragglerChange> Stragglers::conclude(std::span<const Slot> slots) {
   if (!looks_) return {};
   detector_.advance();
+  std::erase_if(inherited_, [&](const api::Straggler& each) { return is_judged(each, slots); });
   std::vector<api::Straggler> found = describe(slots);
   std::vector<StragglerChange> changes;
   for (const api::Straggler& each : told_) {
@@ -157,7 +159,6 @@ std::vector<StragglerChange> Stragglers::conclude(std::span<const Slot> slots) {
     if (!contains(told_, each)) changes.push_back({each, true});
   }
   told_ = std::move(found);
-  if (told_.empty()) inherited_ = false;
   return changes;
 }
 
@@ -186,18 +187,25 @@ std::vector<api::Straggler> Stragglers::describe(std::span<const Slot> slots) co
   explain_by_each_other(found, others);
   found.insert(found.end(), others.begin(), others.end());
   for (const api::Straggler& each : told_) {
-    const bool kept = settles() || (inherited_ && is_in_doubt(each, slots));
+    const bool kept = settles() || contains(inherited_, each);
     if (kept && !contains(found, each) && stands(each, slots)) found.push_back(each);
   }
   return found;
 }
 
-// The test has not come back to where it began since.
-bool Stragglers::is_in_doubt(const api::Straggler& told, std::span<const Slot> slots) const {
-  return std::ranges::any_of(detector_.standings(), [&](const stragglers::Standing& each) {
-    const Slot& slot = slots[static_cast<std::size_t>(each.place)];
-    return slot.role == told.role && slot.index == told.index && each.evidence > 0;
-  });
+// The detector has something to say of the member, or of all, or the test is back where it began.
+bool Stragglers::is_judged(const api::Straggler& inherited, std::span<const Slot> slots) const {
+  if (!detector_.knows()) return false;
+  const auto is_its = [&](int place) {
+    const Slot& slot = slots[static_cast<std::size_t>(place)];
+    return slot.role == inherited.role && slot.index == inherited.index;
+  };
+  const auto says = [&](const stragglers::Finding& each) { return each.place < 0 || is_its(each.place); };
+  const auto doubts = [&](const stragglers::Standing& each) {
+    return is_its(each.place) && each.evidence > 0;
+  };
+  return std::ranges::any_of(detector_.findings(), says) ||
+         std::ranges::none_of(detector_.standings(), doubts);
 }
 
 // Whether a finding from before shares were others is of members that are there yet.

@@ -53,19 +53,19 @@ class Stragglers {
  private:
   std::vector<api::Straggler> describe(std::span<const Slot> slots) const;
   bool stands(const api::Straggler& told, std::span<const Slot> slots) const;
-  bool is_in_doubt(const api::Straggler& told, std::span<const Slot> slots) const;
+  bool is_judged(const api::Straggler& inherited, std::span<const Slot> slots) const;
   api::Straggler describe(const stragglers::Finding& finding, std::span<const Slot> slots) const;
   api::Straggler describe(const stragglers::LinkFinding& finding, std::span<const Slot> slots) const;
 
   bool looks_;
   stragglers::Detector detector_{stragglers::Settings{}};
   stragglers::Links links_;
-  bool anew_ = false;         // a view with other samples has begun, or this coordinator after another one
-  bool inherited_ = false;    // likewise, and what that one had found has not been judged yet
-  std::vector<double> work_;  // by rank: samples of a step; empty: as many for all
-  std::vector<int> ranks_;    // by place; -1: not in the view
-  std::vector<std::string> ids_;      // by place: of the member whose steps are known
-  std::vector<api::Straggler> told_;  // found, and not cleared yet
+  bool anew_ = false;  // a view with other samples has begun, or this coordinator after another one
+  std::vector<api::Straggler> inherited_;  // found by that one, and not judged by this one yet
+  std::vector<double> work_;               // by rank: samples of a step; empty: as many for all
+  std::vector<int> ranks_;                 // by place; -1: not in the view
+  std::vector<std::string> ids_;           // by place: of the member whose steps are known
+  std::vector<api::Straggler> told_;       // found, and not cleared yet
   std::vector<std::string> cleared_;
 };
 

@@ -54,6 +54,7 @@ std::optional<double> share(std::optional<double> part, std::optional<double> re
 void add_schedstat(std::string_view text, KernelCounters& counters) {
   const auto ran = integer(take_until(text, ' ')), delayed = integer(take_until(text, ' '));
   if (!ran || !delayed) return;
+  counters.turns += static_cast<double>(integer(take_until(text, '\n')).value_or(0));
   counters.ran = counters.ran.value_or(0) + static_cast<double>(*ran) * kNanosecond;
   counters.delayed = counters.delayed.value_or(0) + static_cast<double>(*delayed) * kNanosecond;
 }
@@ -116,9 +117,12 @@ KernelTelemetry rates_between(const KernelCounters& before, const KernelCounters
   const auto again = rate(before.segments_sent_again, after.segments_sent_again, seconds);
   const auto sent = rate(before.segments_sent, after.segments_sent, seconds);
   if (again && sent && *sent > 0) rates.retransmits = std::min(1.0, *again / *sent);
+  // A thread waits for a processor before it hears a timer: as long as any does.
   constexpr double kMsPerSecond = 1000;
+  const double turns = after.turns - before.turns;
+  const double wait = turns > 0 ? rate(before.delayed, after.delayed, turns).value_or(0) : 0;
   if (const auto timers = static_cast<double>(after.timers - before.timers); timers > 0)
-    rates.timer_delay_ms = (after.late - before.late) / timers * kMsPerSecond;
+    rates.timer_delay_ms = std::max(0.0, (after.late - before.late) / timers - wait) * kMsPerSecond;
   return rates;
 }
 

@@ -16,6 +16,7 @@ namespace paceline::member {
 struct KernelCounters {
   std::optional<double> ran,
       delayed;                      // summed over the process' threads: on a processor, and ready without one
+  double turns = 0;                 // likewise: that they had on a processor
   std::optional<double> throttled;  // by the quota of its cgroup or of one above it
   std::optional<double> cpu_pressure, memory_pressure, io_pressure;  // "some"
   std::optional<std::int64_t> major_faults, read_bytes;
