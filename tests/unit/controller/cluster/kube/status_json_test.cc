@@ -46,7 +46,7 @@ api::Status full() {
                             .more_victims = 5,
                             .provisional_since = parse_time("2026-01-31T12:25:00.125Z")};
   status.view = {{7}, 4};
-  status.progress = {120, 2000, 1.5, 0.25, 0.5, 0.875, 0.75, 5120.5, 0.96875, 30.5};
+  status.progress = {120, 2000, 1.5, 0.25, 0.5, 0.875, 0.75, 5120.5, 64, 0.96875, 30.5};
   status.members = {{Role::kChief,
                      0,
                      0,
@@ -146,6 +146,7 @@ TEST(StatusJsonTest, HasTheNamesOfTheDesign) {
   EXPECT_EQ(json["conditions"][0]["observedGeneration"], 2);
   EXPECT_EQ(json["view"], (Json{{"generation", 7}, {"size", 4}}));
   EXPECT_EQ(json["progress"]["samplesPerSecond"], 5120.5);
+  EXPECT_EQ(json["progress"]["droppedSamples"], 64);
   EXPECT_EQ(json["members"][1]["role"], "ps");
   EXPECT_EQ(json["members"][1]["server"]["bytesPerSecond"], 1e6);
   EXPECT_EQ(json["progress"]["testAuc"], 0.75);
