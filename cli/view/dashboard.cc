@@ -55,12 +55,10 @@ std::vector<std::string> bar_line(const RunState& state, const Terminal& termina
       width, 1);
 }
 
-// "1,234 samples (1.2 %)", of partial steps; empty: none.
+// "1,234 samples", of partial steps, by the members that are there; empty: none.
 std::string left_out_text(const RunState& state) {
-  const auto dropped = static_cast<double>(state.progress.dropped_samples);
-  if (!(dropped > 0) || state.samples <= 0) return "";
-  return str_cat(with_commas(state.progress.dropped_samples), " samples (",
-                 fixed(100 * dropped / static_cast<double>(state.samples), 1), " %)");
+  const std::int64_t dropped = state.progress.dropped_samples;
+  return dropped > 0 ? str_cat(with_commas(dropped), " samples") : "";
 }
 
 std::vector<Piece> rates(const RunState& state) {

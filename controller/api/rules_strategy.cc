@@ -113,6 +113,15 @@ void check_partial_steps(const TrainingJob& job, Findings& f) {
       return f.refuse(kDropRate, "passes on a GPU run behind the host, which can't end a step early",
                       str_cat(rate), "0, or members without GPUs");
   }
+  const auto& worker = job.spec.replica_specs.worker;
+  const std::int64_t most =
+      trainers + (worker ? worker->max_replicas.value_or(worker->replicas) - worker->replicas : 0);
+  if (most < 2) {
+    Diagnostic& warning = f.add(kDropRate, "one member waits for nobody, and leaves nothing out");
+    warning.severity = Severity::kWarning;
+    warning.found = str_cat(rate);
+    warning.allowed = "0; or two members that train";
+  }
   const std::int64_t share = job.spec.training->global_batch_size / trainers;
   if (pass == 0 || pass >= share)
     f.refuse(kDropRate, "a member whose step is one pass has nothing to leave out", str_cat(rate),

@@ -86,7 +86,8 @@ std::vector<Unfit> judge(std::span<const Measured> members, double factor) {
   if (members.size() < 2) return unfit;
   for (std::size_t i = 0; i < members.size(); ++i) {
     const Ratio compute = ratio_of(members, i, &Measured::compute_seconds);
-    const Ratio link = members.size() > 2 ? ratio_of(members, i, &Measured::link_seconds) : Ratio();
+    Ratio link = members.size() > 2 ? ratio_of(members, i, &Measured::link_seconds) : Ratio();
+    if (members[i].link_seconds - link.typical < kLeastLinkExcess) link = {};
     const bool by_link = link.times > compute.times;
     const Ratio worse = by_link ? link : compute;
     if (worse.times <= factor) continue;
@@ -111,20 +112,27 @@ bool Preflight::tests(const std::vector<Member>& members) const {
   });
 }
 
-std::optional<api::Preflight> Preflight::consider(const std::vector<Member>& members, TimePoint now,
+std::optional<api::Preflight> Preflight::consider(const std::vector<Member>& members, int most, TimePoint now,
                                                   std::vector<Send>& send) {
   if (over_) return std::nullopt;
   due_ = TimePoint::max();
+  if (!newcomers_by_ && members.size() < 2 && checks_ > 0 && most > 1) {  // the others were lost in the check
+    newcomers_by_ = now + kNewcomerTimeout;
+    awaited_ = 2;
+  }
   if (newcomers_by_ && members.size() < awaited_) {
     tested_.clear();
-    over_ = now >= *newcomers_by_;
     due_ = *newcomers_by_;
-    return std::nullopt;
+    if (now < due_) return std::nullopt;
+    over_ = true;
+    if (members.size() > 1) return std::nullopt;
+    return fail(members.size(), "no other one has come in time");
   }
   newcomers_by_.reset();
   if (members.size() < 2) {
     over_ = true;
-    return std::nullopt;
+    if (most < 2) return std::nullopt;
+    return fail(members.size(), "one member has nobody to be compared with");
   }
   if (!tests(members)) {
     tested_.clear();

@@ -33,6 +33,7 @@ LinkGroups neighbours(std::size_t members);
 // By each member's time in the round before.
 LinkGroups slow_with_fast(std::span<const double> link_seconds);
 
+inline constexpr double kLeastLinkExcess = 0.001;  // seconds, over the others' median: less is chance
 inline constexpr double kNotDone = std::numeric_limits<double>::infinity();
 struct Measured {
   double compute_seconds = kNotDone, link_seconds = kNotDone;
@@ -68,9 +69,9 @@ class Preflight {
     std::string host;
     bool ready = false;  // its data is open
   };
-  // A view of these could be formed. The messages to be sent are added. The
+  // A view of these could be formed, or in time of `most`. The messages to be sent are added. The
   // result, once there is one: those that it excludes are lost then, and are waited for.
-  std::optional<api::Preflight> consider(const std::vector<Member>& members, TimePoint now,
+  std::optional<api::Preflight> consider(const std::vector<Member>& members, int most, TimePoint now,
                                          std::vector<Send>& send);
   void take(StreamId from, const v1::PreflightResult& result);
   // The first moment at which consider() may say more without a result.

@@ -294,7 +294,7 @@ bool CoordinatorCore::Impl::checks_first(const std::vector<Slot*>& chosen) {
   for (const Slot* const slot : chosen)
     checked.push_back(
         {slot->stream, view_member(*slot), slot->hello->host(), slot->phase == Phase::kWaiting});
-  auto result = preflight_.consider(checked, now_, effects_.send);
+  auto result = preflight_.consider(checked, places_.most_trainers(), now_, effects_.send);
   if (!preflight_.is_over()) reason_ = "the members are checked before the first step";
   if (!result) {
     if (preflight_.is_over() && !trained && preflight_result_)

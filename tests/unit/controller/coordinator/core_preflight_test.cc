@@ -123,7 +123,7 @@ class PreflightCheckTest : public ::testing::Test {
   Measured& figures(int index) { return figures_[members_[static_cast<std::size_t>(index)].stream.value]; }
   std::optional<api::Preflight> consider() {
     std::vector<Send> send;
-    auto result = check_->consider(members_, now_, send);
+    auto result = check_->consider(members_, most_, now_, send);
     for (const Send& each : send) sent_.push_back(each);
     return result;
   }
@@ -159,6 +159,7 @@ class PreflightCheckTest : public ::testing::Test {
   std::map<std::uint64_t, Measured> figures_;
   std::vector<Send> sent_;
   std::uint64_t streams_ = 0;
+  int most_ = 4;
   TimePoint now_ = kBegin;
 };
 
@@ -230,6 +231,42 @@ TEST_F(PreflightCheckTest, TrainingBeginsWithoutANewcomerThatDoesNotCome) {
   now_ = check_->due();
   EXPECT_FALSE(consider());
   EXPECT_TRUE(check_->is_over());
+}
+
+TEST_F(PreflightCheckTest, OneThatIsLeftAloneInACheckWaitsForAnother) {
+  for (const bool comes : {true, false}) {
+    members_.clear();
+    make(2, {});
+    EXPECT_FALSE(consider());
+    members_.pop_back();
+    EXPECT_FALSE(consider());
+    EXPECT_FALSE(check_->is_over());
+    if (comes) {
+      sent_.clear();
+      add(1);
+      EXPECT_EQ(run().outcome, PreflightOutcome::kPassed);
+    } else {
+      now_ = check_->due();
+      const auto result = consider();
+      ASSERT_TRUE(result);
+      EXPECT_EQ(result->outcome, PreflightOutcome::kFailed);
+    }
+    EXPECT_TRUE(check_->is_over());
+  }
+}
+
+TEST_F(PreflightCheckTest, OneMemberIsComparedWithNobody) {
+  make(1, {});
+  most_ = 1;
+  EXPECT_FALSE(consider());
+  EXPECT_TRUE(check_->is_over());
+}
+
+TEST_F(PreflightCheckTest, ALinkThatIsALittleLongerIsChance) {
+  make(4, {});
+  for (int i = 0; i < 4; ++i) figures(i).link_seconds = 0.0005;
+  figures(2).link_seconds = 0.0014;
+  EXPECT_EQ(run().outcome, PreflightOutcome::kPassed);
 }
 
 TEST_F(PreflightCheckTest, ASecondPodThatFailsInAPlaceStays) {
