@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <utility>
 
 #include "base/pluralize.h"
@@ -35,13 +36,42 @@ Duration milliseconds(const Json& line, const char* field) {
   return Duration(std::llround(std::clamp(found->get<double>(), 0.0, kDay) * kNanoseconds));
 }
 
+// The type of a line that is one.
+std::string_view type_of(const Json& line) {
+  const auto type = line.find("type");
+  if (type == line.end() || !type->is_string()) return {};
+  return type->get_ref<const std::string&>();
+}
+
+std::optional<RecordedStep> step_of(const Json& line) {
+  if (type_of(line) != "memberStep") return std::nullopt;
+  const auto member = line.find("member"), step = line.find("step");
+  if (member == line.end() || !member->is_string() || step == line.end() || !step->is_number_integer())
+    return std::nullopt;
+  return RecordedStep{.member = *member,
+                      .sample = {.step = *step,
+                                 .input = milliseconds(line, "inputMs"),
+                                 .compute = milliseconds(line, "computeMs") + milliseconds(line, "leftOutMs"),
+                                 .update = milliseconds(line, "updateMs"),
+                                 .wait = milliseconds(line, "waitMs"),
+                                 .transfer = milliseconds(line, "transferMs"),
+                                 .checkpoint = milliseconds(line, "checkpointMs")}};
+}
+
+template <typename Use>
+void each_line(std::string_view metrics, Use use) {
+  while (!metrics.empty()) {
+    const std::size_t end = std::min(metrics.find('\n'), metrics.size());
+    use(parse(metrics.substr(0, end)));
+    metrics.remove_prefix(std::min(end + 1, metrics.size()));
+  }
+}
+
 class Player {
  public:
   void play(const Json& line) {
-    const auto type = line.find("type");
-    if (type == line.end() || !type->is_string()) return;
-    if (*type == "view") begin_view(line);
-    if (*type == "memberStep") add(line);
+    if (type_of(line) == "view") begin_view(line);
+    if (const auto told = step_of(line)) add(*told);
   }
 
   Replay end() {
@@ -77,21 +107,11 @@ class Player {
     begun_ = true;
   }
 
-  void add(const Json& line) {
-    const auto member = line.find("member"), step = line.find("step");
-    if (member == line.end() || !member->is_string() || step == line.end() || !step->is_number_integer())
-      return;
-    const stragglers::StepSample sample{
-        .step = *step,
-        .input = milliseconds(line, "inputMs"),
-        .compute = milliseconds(line, "computeMs") + milliseconds(line, "leftOutMs"),
-        .update = milliseconds(line, "updateMs"),
-        .wait = milliseconds(line, "waitMs"),
-        .transfer = milliseconds(line, "transferMs"),
-        .checkpoint = milliseconds(line, "checkpointMs")};
+  void add(const RecordedStep& told) {
+    const stragglers::StepSample& sample = told.sample;
     if (replay_.first == 0) replay_.first = sample.step;
     replay_.last = std::max(replay_.last, sample.step);
-    const int place = place_of(*member);
+    const int place = place_of(told.member);
     if (!begun_ && !early_.contains(place)) return (void)(early_[place] = sample);
     if (!begun_) {
       std::vector<int> places;
@@ -148,13 +168,17 @@ std::string event_line(const Replay::Event& event) {
 
 }  // namespace
 
+std::vector<RecordedStep> recorded_steps(std::string_view metrics) {
+  std::vector<RecordedStep> steps;
+  each_line(metrics, [&](const Json& line) {
+    if (auto told = step_of(line)) steps.push_back(*std::move(told));
+  });
+  return steps;
+}
+
 Replay replay_stragglers(std::string_view metrics) {
   Player player;
-  while (!metrics.empty()) {
-    const std::size_t end = std::min(metrics.find('\n'), metrics.size());
-    player.play(parse(metrics.substr(0, end)));
-    metrics.remove_prefix(std::min(end + 1, metrics.size()));
-  }
+  each_line(metrics, [&](const Json& line) { player.play(line); });
   return player.end();
 }
 

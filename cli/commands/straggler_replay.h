@@ -11,6 +11,14 @@
 
 namespace paceline::cli {
 
+struct RecordedStep {
+  std::string member;  // "worker-0"
+  stragglers::StepSample sample;
+};
+
+// Each step that a member told of and that is recorded, in the order of their lines. Others are passed over.
+std::vector<RecordedStep> recorded_steps(std::string_view metrics);
+
 struct Replay {
   struct Event {
     Step step = 0;       // the newest that was known

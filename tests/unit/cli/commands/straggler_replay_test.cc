@@ -81,7 +81,22 @@ TEST(StragglerReplay, LinesThatMakeNoSenseArePassedOver) {
     EXPECT_EQ(replay.last, 0);
     EXPECT_FALSE(replay.knows);
     EXPECT_EQ(replay_lines(replay).size(), 1U);
+    EXPECT_TRUE(recorded_steps(text).empty());
   }
+}
+
+TEST(StragglerReplay, RecordedStepsAreInTheOrderOfTheirLines) {
+  const std::vector<RecordedStep> steps = recorded_steps(kView + member_step(1, 7, 600, 0) +
+                                                         R"({"type":"step","step":7})"
+                                                         "\n" +
+                                                         member_step(0, 7, 300, 299));
+  ASSERT_EQ(steps.size(), 2U);
+  EXPECT_EQ(steps[0].member, "worker-1");
+  EXPECT_EQ(steps[1].member, "worker-0");
+  EXPECT_EQ(steps[1].sample.step, 7);
+  EXPECT_EQ(steps[1].sample.compute, std::chrono::milliseconds(300));
+  EXPECT_EQ(steps[1].sample.wait, std::chrono::milliseconds(299));
+  EXPECT_EQ(steps[1].sample.transfer, std::chrono::milliseconds(1));
 }
 
 TEST(StragglerReplay, LinesTellOfEventsAndMembers) {
