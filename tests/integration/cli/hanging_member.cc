@@ -1,7 +1,7 @@
 // A member whose data set hangs: while there is a file, no read of a batch returns, or each takes so many
 // milliseconds. Else it is as paceline-worker. Parameters of the data set: member, "worker-1" (of its first
 // incarnation), file, and milliseconds, where it is only slow; pace, milliseconds that a batch takes at all
-// members, as if an accelerator computed meanwhile.
+// members, as if an accelerator computed meanwhile. With held-out there are samples to evaluate.
 //
 // Its model "laborious" computes more than it needs: `work` times at all members, and `factor` times as often
 // at `member`. What it computes is the same.
@@ -70,6 +70,7 @@ absl::StatusOr<data::Datasets> make_hanging_data(const std::map<std::string, std
   };
   sets.train = std::make_shared<HangingData>(hangs ? parameters.at("file") : "", number("milliseconds"),
                                              number("pace"));
+  if (parameters.contains("held-out")) sets.test = std::make_shared<HangingData>("", 0, number("pace"));
   return sets;
 }
 
