@@ -5,7 +5,7 @@ A recording is a gzipped file of JSON lines. The first one is the label:
   member    that is slow for it; null: nobody is, or a link is
   link      that is slow for it; null: none is
   fromStep  the first step that may be slow; null: no fault begins
-  action, workers, machine, load (of the machine's last minute, when the fault began)
+  action, workers, machine, load (the machine's load average of a minute, when the recording ended)
   live      what the run itself found: `alarms`, seconds from the fault to each StragglerDetected (below 0: before it; of a run without a fault they
             count from some moment of it), and `verdict`, the first finding of its status; null: there was none
 The others are the run's own, in their order; times are rounded to 1 us, and of rank 0's lines those are kept that are TICK apart.
@@ -15,6 +15,7 @@ import bisect
 import gzip
 import itertools
 import json
+import statistics
 
 TICK = 0.1
 PARTS = ("inputMs", "computeMs", "waitMs", "transferMs", "updateMs", "checkpointMs", "leftOutMs")
@@ -61,6 +62,16 @@ class Clock:
         left = right - 1
         share = (step - self.steps[left]) / (self.steps[right] - self.steps[left])
         return self.seconds[left] + share * (self.seconds[right] - self.seconds[left])
+
+
+def excess(label, metrics):
+    """The slow member's own time (input, compute, update; its mean over the fault) over the median of the others'. None: no member is slow."""
+    own = {}
+    for step in (json.loads(line) for line in metrics.splitlines() if '"type":"memberStep"' in line):
+        if label["member"] and step["step"] >= label["fromStep"]:
+            own.setdefault(step["member"], []).append(sum(step.get(part, 0) for part in ("inputMs", "computeMs", "updateMs")))
+    means = {member: statistics.mean(times) for member, times in own.items()}
+    return round(means.pop(label["member"]) / statistics.median(means.values()), 2) if means else None
 
 
 def judge(label, calls, clock):

@@ -4,6 +4,9 @@
 //     which there is one at most for each member until it is called so no more; the job's hours
 // bench_detector rate MEMBERS STEPS
 //     steps of members, as heartbeats bring one each, that our detector takes in a second of processor time
+// bench_detector recorded
+//     the metrics.jsonl of a run, from standard input, through all rules (recorded.h): whom each calls slow,
+//     and when it takes that back
 //
 // RULE, NOISE and FAULT are numbers, in the order of the headers.
 
@@ -12,11 +15,13 @@
 #include <algorithm>
 #include <cstdlib>
 #include <iostream>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "recorded.h"
 #include "rules.h"
 #include "traces.h"
 
@@ -131,6 +136,20 @@ int rate(int members, Step steps) {
   return 0;
 }
 
+int recorded() {
+  const std::string metrics(std::istreambuf_iterator<char>(std::cin), {});
+  Json rules = Json::array();
+  for (const Calls& each : judge_recording(metrics)) {
+    Json calls = Json::array();
+    for (const Call& call : each.calls)
+      calls.push_back(
+          {{"step", call.step}, {"member", call.member}, {"finding", call.finding}, {"slow", call.slow}});
+    rules.push_back({{"rule", each.rule}, {"calls", std::move(calls)}});
+  }
+  std::cout << rules.dump() << "\n";
+  return 0;
+}
+
 }  // namespace
 }  // namespace paceline::detector
 
@@ -139,6 +158,7 @@ int main(int count, char** words) {
   if (count == kMeasureWords) return paceline::detector::measure(words + 1);
   if (count == kRateWords && std::string(words[1]) == "rate")
     return paceline::detector::rate(std::atoi(words[2]), std::atoll(words[3]));
+  if (count == 2 && std::string(words[1]) == "recorded") return paceline::detector::recorded();
   std::cerr << "usage: see the head of benchmarks/detector_programs/main.cc\n";
   return 2;
 }

@@ -40,6 +40,13 @@ class RecordedTraceTest(unittest.TestCase):
         clock = traces.Clock('{"type":"step","step":10,"timeSeconds":1}\n{"type":"memberStep","step":11}\n{"type":"step","step":20,"timeSeconds":3}\n')
         self.assertEqual([clock.at(step) for step in (1, 10, 15, 20, 30)], [1, 1, 2, 3, 3])
 
+    def test_excess_is_of_own_times_while_the_fault_lasts(self):
+        def line(member, step, compute):
+            return json.dumps(dict(type="memberStep", member=member, step=step, computeMs=compute, waitMs=99), separators=(",", ":")) + "\n"
+        text = "".join(line(f"worker-{member}", step, 30 if member == 1 and step >= 100 else 10) for step in (50, 100, 101) for member in range(3))
+        self.assertEqual(traces.excess(label(), text), 3)
+        self.assertIsNone(traces.excess(label(None, None), text))
+
     def test_slow_member_counts_from_the_faults_begin(self):
         found = traces.judge(label(), [call(119, "worker-1")], Tenths())
         self.assertEqual((found["steps"], found["seconds"], found["falseAlarms"]), (20, 2.0, 0))
