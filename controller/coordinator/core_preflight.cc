@@ -157,6 +157,11 @@ std::optional<api::Preflight> Preflight::consider(const std::vector<Member>& mem
   return std::nullopt;
 }
 
+bool Preflight::are_apart() const {
+  const std::string& host = tested_.front().member.peer.host_id();
+  return std::ranges::any_of(tested_, [&](const Tested& each) { return each.member.peer.host_id() != host; });
+}
+
 void Preflight::begin_round(std::vector<Send>& send) {
   ++round_;
   ++number_;
@@ -167,9 +172,7 @@ void Preflight::begin_round(std::vector<Send>& send) {
     for (const Tested& each : tested_) seconds.push_back(each.last_link_seconds);
     groups = slow_with_fast(seconds);
   }
-  const std::string& host = tested_.front().member.peer.host_id();
-  const bool apart =
-      std::ranges::any_of(tested_, [&](const Tested& each) { return each.member.peer.host_id() != host; });
+  const bool apart = are_apart();
   std::vector<v1::CoordinatorMessage> messages(tested_.size());
   for (v1::CoordinatorMessage& message : messages) {
     message.mutable_preflight()->set_number(number_);
@@ -224,10 +227,13 @@ api::Preflight Preflight::fail(std::size_t members, const std::string& why) {
 }
 
 api::Preflight Preflight::conclude(TimePoint now) {
+  const bool apart = are_apart();
   std::vector<Measured> best;
   std::vector<double> compute, link;
   for (const Tested& each : tested_) {
     best.push_back(each.best);
+    // On one host links are its memory, and take long where a process waits for a processor: all are as good.
+    if (!apart && std::isfinite(each.best.link_seconds)) best.back().link_seconds = 1;
     compute.push_back(each.best.compute_seconds);
     link.push_back(each.best.link_seconds);
   }

@@ -86,6 +86,7 @@ class Preflight {
     Measured best;
   };
   bool tests(const std::vector<Member>& members) const;
+  bool are_apart() const;  // on several hosts
   void begin_round(std::vector<Send>& send);
   api::Preflight conclude(TimePoint now);
   api::Preflight fail(std::size_t members, const std::string& why);

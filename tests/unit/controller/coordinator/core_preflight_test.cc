@@ -117,6 +117,7 @@ class PreflightCheckTest : public ::testing::Test {
     peer.set_role(v1::ROLE_WORKER);
     peer.set_index(static_cast<std::uint32_t>(index));
     peer.set_member_id(std::to_string(index));
+    peer.set_host_id(one_host_ ? "" : std::to_string(index));
     members_.push_back({{++streams_}, std::move(peer), "host", true});
     figures_[streams_] = {1, 1};
   }
@@ -160,6 +161,7 @@ class PreflightCheckTest : public ::testing::Test {
   std::vector<Send> sent_;
   std::uint64_t streams_ = 0;
   int most_ = 4;
+  bool one_host_ = false;
   TimePoint now_ = kBegin;
 };
 
@@ -260,6 +262,13 @@ TEST_F(PreflightCheckTest, OneMemberIsComparedWithNobody) {
   most_ = 1;
   EXPECT_FALSE(consider());
   EXPECT_TRUE(check_->is_over());
+}
+
+TEST_F(PreflightCheckTest, LinksOfOneHostAreNotCompared) {
+  one_host_ = true;
+  make(4, {});
+  figures(2).link_seconds = 5;
+  EXPECT_EQ(run().outcome, PreflightOutcome::kPassed);
 }
 
 TEST_F(PreflightCheckTest, ALinkThatIsALittleLongerIsChance) {

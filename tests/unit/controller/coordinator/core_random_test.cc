@@ -127,6 +127,7 @@ class World {
     in.hello.set_role(static_cast<v1::RoleKind>(m.role));
     in.hello.set_index(static_cast<std::uint32_t>(m.index));
     in.hello.set_member_id(impostor ? str_cat("impostor", streams_) : m.id());
+    in.hello.set_host_id(std::to_string(m.index));
     in.hello.set_pod(m.id());
     in.hello.set_incarnation(m.incarnation);
     const std::uint64_t before = m.stream;

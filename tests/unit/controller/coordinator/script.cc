@@ -250,6 +250,7 @@ class Player {
     hello.set_index(static_cast<std::uint32_t>(std::atoi(index.c_str())));
     hello.set_pod(line.text("pod", "pod-" + role + index));
     hello.set_host("host-a");
+    hello.set_host_id(line.text("on", ""));
     hello.set_pid(100 + std::atoi(index.c_str()));
     hello.set_held_generation(static_cast<std::uint64_t>(line.number("held")));
     hello.set_known_generation(static_cast<std::uint64_t>(line.number("known")));
