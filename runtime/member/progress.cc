@@ -212,6 +212,8 @@ void Progress::set_device_extra(Extra extra) {
 
 void Progress::set_values(const Moment& moment, v1::Heartbeat* out) {
   const Values& now = moment.values;
+  out->clear_view_begin();  // a heartbeat that is told again may have those of the view before
+  out->clear_links();
   {
     const std::lock_guard lock(extra_mutex_);
     if (extra_ != nullptr) extra_(*out);

@@ -291,6 +291,19 @@ TEST(ProgressTest, TwoThreadsAgree) {
   EXPECT_GT(records, 0);
 }
 
+TEST(ProgressTest, HeartbeatThatIsToldAgainTellsOfNoViewBefore) {
+  Progress progress;
+  v1::Heartbeat beat;
+  progress.set_generation(Generation{1});
+  progress.set_view_begin({.step = 7});
+  progress.collect(&beat);
+  ASSERT_EQ(beat.view_begin().step(), 7);
+  progress.set_generation(Generation{2});
+  progress.refresh(&beat);
+  EXPECT_EQ(beat.generation(), 2U);
+  EXPECT_FALSE(beat.has_view_begin());
+}
+
 TEST(ProgressTest, ExtraIsCalledForEachHeartbeat) {
   Progress progress;
   std::int64_t applied = 0;
