@@ -7,7 +7,7 @@
 //   round 2   ... and test the link to their neighbour
 //   round 3   ... and to another one: the slowest of round 2 to the fastest, and so on
 //
-// Of each member the best of its rounds counts: a member with a good link is cleared by a good peer. The
+// A member's best round counts: so one with a good link is cleared by a good peer. The
 // members are compared with each other; nobody knows how fast they should be.
 
 #include <cstddef>

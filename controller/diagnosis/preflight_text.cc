@@ -6,19 +6,11 @@
 
 namespace paceline::diagnosis {
 
-namespace {
-
-std::string duration_text(double ms) {
-  return format_duration(std::chrono::duration_cast<Duration>(std::chrono::duration<double, std::milli>(ms)));
-}
-
-}  // namespace
-
 std::string figures_of(const api::UnfitMember& member) {
   const char* const test = member.part == api::PreflightPart::kCompute ? "compute test" : "link test";
   if (member.ms <= 0) return str_cat("it did not finish the ", test, " in time");
   return str_cat(factor_text(member.factor), " the others' median in the ", test, " (",
-                 duration_text(member.ms), ", theirs ", duration_text(member.typical_ms), ")");
+                 milliseconds_text(member.ms), ", theirs ", milliseconds_text(member.typical_ms), ")");
 }
 
 std::string text_of(const api::UnfitMember& member) {
@@ -34,11 +26,12 @@ std::string message_of(const api::Preflight& result, const std::string& why) {
   if (result.outcome == kFailed)
     return str_cat("nothing is known of the members before the first step: ", why,
                    "; training begins all the same");
-  const std::string time = duration_text(result.seconds * 1000);
+  const std::string time = milliseconds_text(result.seconds * 1000);
   if (result.outcome == kPassed) {
-    std::string figures = result.compute_ms > 0 ? str_cat("compute ", duration_text(result.compute_ms)) : "";
+    std::string figures =
+        result.compute_ms > 0 ? str_cat("compute ", milliseconds_text(result.compute_ms)) : "";
     if (result.link_ms > 0)
-      figures += str_cat(figures.empty() ? "" : ", ", "link ", duration_text(result.link_ms));
+      figures += str_cat(figures.empty() ? "" : ", ", "link ", milliseconds_text(result.link_ms));
     return str_cat("all ", result.members, " members pass the check before the first step, in ", time,
                    figures.empty() ? "" : str_cat(" (medians: ", figures, ")"));
   }

@@ -8,13 +8,9 @@
 
 namespace paceline::diagnosis {
 
-namespace {
-
-std::string milliseconds(double ms) {
+std::string milliseconds_text(double ms) {
   return format_duration(std::chrono::duration_cast<Duration>(std::chrono::duration<double, std::milli>(ms)));
 }
-
-}  // namespace
 
 std::string subject_of(const api::Straggler& straggler) {
   if (straggler.kind == api::StragglerKind::kSlowLink)
@@ -31,15 +27,16 @@ std::string factor_text(double factor) {
 
 std::string message_of(const api::Straggler& straggler) {
   const std::string figures = str_cat(" for ", pluralize(straggler.steps, "step", "steps"), " (",
-                                      milliseconds(straggler.own_ms), ", ");
-  const std::string factor = factor_text(straggler.factor), typical = milliseconds(straggler.typical_ms),
+                                      milliseconds_text(straggler.own_ms), ", ");
+  const std::string factor = factor_text(straggler.factor), typical = milliseconds_text(straggler.typical_ms),
                     subject = subject_of(straggler);
   if (straggler.kind == api::StragglerKind::kAllSlow && straggler.members == 0)
     return str_cat(subject, ": ", factor, " their own usual time of a step", figures, "before ", typical,
                    "), in ", straggler.part);
   if (straggler.kind == api::StragglerKind::kSlowLink)
     return str_cat(subject, ": ", factor, " the others' median time for as many bytes (",
-                   milliseconds(straggler.own_ms), " of a step, theirs ", typical, "); ", straggler.evidence);
+                   milliseconds_text(straggler.own_ms), " of a step, theirs ", typical, "); ",
+                   straggler.evidence);
   const std::string where = straggler.host.empty() ? "" : str_cat(" on ", straggler.host);
   std::string text = str_cat(subject, where, ": ", factor, " the others' median", figures, "theirs ", typical,
                              "), in ", straggler.part);

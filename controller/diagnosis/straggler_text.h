@@ -12,6 +12,7 @@ namespace paceline::diagnosis {
 std::string subject_of(const api::Straggler& straggler);
 // "1.9x", "12x".
 std::string factor_text(double factor);
+std::string milliseconds_text(double ms);  // "8.9 ms", "1.2 s"
 // "worker-3 on node-b: 1.9x the others' median for 52 steps (190 ms, theirs 100 ms), in compute; its CPU
 // quota holds it up 46 % of the time".
 std::string message_of(const api::Straggler& straggler);

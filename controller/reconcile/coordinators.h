@@ -57,7 +57,7 @@ struct CoordinatorsOptions {
   Duration form_timeout = std::chrono::hours(24 * 365);
 };
 
-// What the coordinator of a job's present attempt goes by, if it begins now. Errors as
+// The configuration of the coordinator of a job's present attempt, if it begins now. Errors as
 // api::make_training_spec().
 absl::StatusOr<coordinator::CoreConfig> core_config(const std::string& key, const StoredJob& job,
                                                     const std::string& token,
