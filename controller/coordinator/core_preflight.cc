@@ -88,14 +88,14 @@ std::vector<Unfit> judge(std::span<const Measured> members, double factor) {
     const Ratio compute = ratio_of(members, i, &Measured::compute_seconds);
     Ratio link = members.size() > 2 ? ratio_of(members, i, &Measured::link_seconds) : Ratio();
     if (members[i].link_seconds - link.typical < kLeastLinkExcess) link = {};
-    const bool by_link = link.times > compute.times;
-    const Ratio worse = by_link ? link : compute;
-    if (worse.times <= factor) continue;
-    const auto at = std::ranges::find_if(times, [&](double each) { return each < worse.times; });
+    const bool by_link = compute.times <= factor;  // else its links wait for its processors
+    const Ratio& failed = by_link ? link : compute;
+    if (failed.times <= factor) continue;
+    const auto at = std::ranges::find_if(times, [&](double each) { return each < failed.times; });
     unfit.insert(unfit.begin() + (at - times.begin()),
                  {i, by_link ? api::PreflightPart::kLink : api::PreflightPart::kCompute,
-                  by_link ? members[i].link_seconds : members[i].compute_seconds, worse.typical});
-    times.insert(at, worse.times);
+                  by_link ? members[i].link_seconds : members[i].compute_seconds, failed.typical});
+    times.insert(at, failed.times);
   }
   return unfit;
 }

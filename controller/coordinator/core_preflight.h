@@ -43,8 +43,9 @@ struct Unfit {
   api::PreflightPart part = api::PreflightPart::kCompute;
   double seconds = 0, typical = 0;  // its own, or kNotDone; the others' median
 };
-// Members that take more than `factor` times the others' median, the worst first, each by its worse test. Of
-// two members, whose link is one, the link test tells nothing.
+// Members that take more than `factor` times the others' median, the worst first. Who is slow in computing is
+// so by that alone: its links wait for its processors. Of two members, whose link is one, the link test tells
+// nothing.
 std::vector<Unfit> judge(std::span<const Measured> members, double factor);
 // The median of the tests that are done; nothing: none is.
 std::optional<double> median_done(std::vector<double> seconds);

@@ -54,16 +54,17 @@ TEST(JudgeTest, OneThatComputesSlowlyIsFound) {
   EXPECT_EQ(unfit[0].typical, 1.0);
 }
 
-TEST(JudgeTest, TheWorstIsFirstAndEachIsToldByItsWorseTest) {
+TEST(JudgeTest, TheWorstIsFirstAndSlowComputingExplainsSlowLinks) {
   const std::vector<Measured> members = {{1, 1}, {3, 9}, {1, 1}, {4, 1}, {1, 1}, {1, kNotDone}};
   const std::vector<Unfit> unfit = judge(members, 2);
   ASSERT_EQ(unfit.size(), 3U);
   EXPECT_EQ(unfit[0].member, 5U);
   EXPECT_EQ(unfit[0].part, PreflightPart::kLink);
-  EXPECT_EQ(unfit[1].member, 1U);
-  EXPECT_EQ(unfit[1].part, PreflightPart::kLink);
-  EXPECT_EQ(unfit[2].member, 3U);
+  EXPECT_EQ(unfit[1].member, 3U);
+  EXPECT_EQ(unfit[1].part, PreflightPart::kCompute);
+  EXPECT_EQ(unfit[2].member, 1U);
   EXPECT_EQ(unfit[2].part, PreflightPart::kCompute);
+  EXPECT_EQ(unfit[2].seconds, 3);
 }
 
 TEST(JudgeTest, OfTwoMembersTheSlowerOneIsFoundByComputingAlone) {
