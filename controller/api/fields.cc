@@ -332,7 +332,8 @@ void visit(FieldVisitor& v, Spec& s) {
   v.optional_object(
       {.name = "preflight",
        .meaning =
-           "A short test of computing and of links before the first step of an all-reduce; absent: none"},
+           "A short test of computing and of links before the first step of an all-reduce; absent: none",
+       .asks = true},
       s.preflight, [&](PreflightPolicy& p) {
         v.choice(
             {.name = "action",

@@ -82,7 +82,8 @@ std::optional<Reader::Found> Reader::find(const Field& field, NodeKind kind, std
   const std::optional<std::size_t> pair = take(field);
   const Frame& frame = frames_.back();
   const Node* value = pair ? &node(frame.node->children[2 * *pair + 1]) : nullptr;
-  const bool absent = value == nullptr || (kind == NodeKind::kMap && value->kind == NodeKind::kNull);
+  const bool may_be_null = kind == NodeKind::kMap && !field.asks;
+  const bool absent = value == nullptr || (may_be_null && value->kind == NodeKind::kNull);
   const bool judged = *field.when.only_with == '\0' || !frame.uncertain;
   if (absent) {
     if (field.required && field.when.applies && judged) {
@@ -120,9 +121,11 @@ void Reader::wrong_kind(const Found& found, std::string_view wanted) {
 
 std::string Reader::wanted_map(const Field& field) const {
   const std::vector<std::size_t>& children = frames_.back().node->children;
-  for (std::size_t i = 0; *field.lone != '\0' && i < children.size(); i += 2) {
+  for (std::size_t i = 0; i < children.size(); i += 2) {
     const Node& value = node(children[i + 1]);
     if (node(children[i]).text != field.name) continue;
+    if (value.kind == NodeKind::kNull && field.asks) return "a map, with all defaults {}; or leave it out";
+    if (*field.lone == '\0') continue;
     if (value.kind == NodeKind::kList) return str_cat("a map, as in {", field.lone, ": [...]}");
     if (value.kind == NodeKind::kScalar) return str_cat("a map, as in {", field.lone, ": ", show(value), "}");
   }

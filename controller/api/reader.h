@@ -73,7 +73,8 @@ class Reader final : public FieldVisitor {
   std::string path_of(std::string_view name) const;
   Frame frame(const Node* node, Position at, std::string path) const;
   // The field's value if it stands in the text and is of this kind. Reports it if it is missing though
-  // required, may not stand there, or is of another kind. A null map is a missing one.
+  // required, may not stand there, or is of another kind. A null map is a missing one, but for one that
+  // asks for something when it is empty.
   std::optional<Found> find(const Field& field, NodeKind kind, std::string_view wanted);
   std::optional<std::size_t> take(const Field& field);
   void report(const Found& found, std::string problem, std::string_view allowed);

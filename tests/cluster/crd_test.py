@@ -22,6 +22,7 @@ SECONDS = 60
 
 # What the parser refuses and the API server takes, and why it can't be otherwise.
 YAML = "the API server's YAML is another: "
+FORGOTTEN = "the API server takes null for absent; in a file it is a value that somebody forgot"
 NO_ROOM = "the definition has no room for the rule: the controller refuses such a job, in its status"
 EXCEPTIONS = {
     "two_documents.yaml": YAML + "it reads the first document (kubectl makes objects of all)",
@@ -34,7 +35,8 @@ EXCEPTIONS = {
     "replicas_octal.yaml": YAML + "010 is octal",
     "steps_underscore.yaml": YAML + "1_000 is a number",
     "steps_exponent.yaml": "in JSON 1e3 and 1000 are the same number",
-    "replicas_null.yaml": "the API server takes null for absent; in a file it is a value that somebody forgot",
+    "replicas_null.yaml": FORGOTTEN,
+    "preflight_null.yaml": FORGOTTEN,
     "env_device.yaml": NO_ROOM,
     "env_cuda_graphs.yaml": NO_ROOM,
     "drop_rate_gpus.yaml": NO_ROOM,
