@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 #include <tuple>
+#include <utility>
 
 #include "base/process_end.h"
 #include "base/sanitize.h"
@@ -13,6 +14,7 @@
 #include "cli/view/dashboard.h"
 #include "cli/view/gpus_view.h"
 #include "cli/view/gradients_text.h"
+#include "cli/view/outline_text.h"
 #include "controller/diagnosis/fault_text.h"
 #include "controller/diagnosis/straggler_text.h"
 #include "controller/diagnosis/view_text.h"
@@ -89,6 +91,9 @@ Rows spec_rows(const Described& d) {
         {"model", str_cat(api::name(training->model.type), ", ", api::name(training->optimizer.type),
                           " with learning rate ", training->optimizer.learning_rate)});
     rows.push_back({"length", length_text(job)});
+    if (std::string text = partial_steps_text(job); !text.empty())
+      rows.push_back({"partial steps", std::move(text)});
+    if (std::string text = preflight_text(job); !text.empty()) rows.push_back({"preflight", std::move(text)});
   } else {
     rows.push_back({"program", "the templates' own command"});
   }

@@ -71,6 +71,23 @@ std::string checkpoint_line(const api::Checkpoint& checkpoint) {
 
 }  // namespace
 
+std::string preflight_text(const api::TrainingJob& job) {
+  const auto& preflight = job.spec.preflight;
+  if (!preflight) return "";
+  const bool excludes = preflight->action == api::PreflightAction::kExclude;
+  return str_cat("members are tested before the first step; one that takes more than ", preflight->factor,
+                 " times the others' median is ",
+                 excludes ? "replaced within the budget of stragglers" : "told of, and trains");
+}
+
+std::string partial_steps_text(const api::TrainingJob& job) {
+  constexpr double kPercent = 100;
+  const double rate = job.spec.strategy.all_reduce.max_drop_rate;
+  if (!(rate > 0)) return "";
+  return str_cat("a member that is out of time leaves out the rest of its samples of a step: at most ",
+                 rate * kPercent, " % of all");
+}
+
 std::string members_text(const api::TrainingJob& job) {
   const std::int64_t trainers = api::trainer_count(job), servers = api::member_count(job) - trainers;
   std::string text = pluralize(trainers, "member", "members that train");
@@ -87,7 +104,8 @@ std::vector<std::string> outline_lines(const api::TrainingJob& job) {
   const std::string evaluator =
       job.spec.replica_specs.evaluator ? "an evaluator looks at each checkpoint, beside the training" : "";
   for (const std::string& line :
-       {mode_line(job), end_line(*job.spec.training), checkpoint_line(job.spec.checkpoint), evaluator}) {
+       {mode_line(job), partial_steps_text(job), preflight_text(job), end_line(*job.spec.training),
+        checkpoint_line(job.spec.checkpoint), evaluator}) {
     if (!line.empty()) lines.push_back(line);
   }
   return lines;

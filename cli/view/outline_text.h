@@ -13,8 +13,12 @@ namespace paceline::cli {
 // "4 members that train together", "4 members that train side by side, 2 servers that hold the weights".
 std::string members_text(const api::TrainingJob& job);
 
-// Each a sentence without a full stop: the samples of a step, what parameter servers wait for, the end, the
-// checkpoints, the evaluator.
+// The sentences on spec.preflight and on spec.strategy.allReduce.maxDropRate; empty: the job has none.
+std::string preflight_text(const api::TrainingJob& job);
+std::string partial_steps_text(const api::TrainingJob& job);
+
+// Each a sentence without a full stop: the samples of a step, what parameter servers wait for, partial steps,
+// the check before the first one, the end, the checkpoints, the evaluator.
 std::vector<std::string> outline_lines(const api::TrainingJob& job);
 
 }  // namespace paceline::cli

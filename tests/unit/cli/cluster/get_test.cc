@@ -298,6 +298,16 @@ TEST_F(ClusterTest, DescribeWithoutANameTakesTheNewestThatGoesOn) {
   EXPECT_THAT(described(""), HasSubstr("b-running  Running\n"));
 }
 
+TEST_F(ClusterTest, DescribeNamesTheCheckAndPartialStepsThatTheSpecAsksFor) {
+  kube::Json job = job_object("digits", "Running");
+  job["spec"]["preflight"] = kube::Json::object();
+  job["spec"]["strategy"]["allReduce"]["maxDropRate"] = 0.05;
+  job["spec"]["training"]["microBatchSize"] = 4;
+  add_job(job);
+  EXPECT_THAT(described("digits"), AllOf(ContainsRegex("\n  preflight +members are tested"),
+                                         ContainsRegex("\n  partial steps +a member that is out of time")));
+}
+
 TEST_F(ClusterTest, DescribeHintsAtWhatIsWrong) {
   add_job(job_object("unseen"));
   EXPECT_THAT(described("unseen"), HasSubstr("no controller has looked at it yet"));

@@ -42,6 +42,23 @@ TEST(OutlineText, OfAnAllReduce) {
                           "an evaluator looks at each checkpoint, beside the training"));
 }
 
+TEST(OutlineText, PartialStepsAndTheCheckBeforeTheFirstStepAreNamed) {
+  api::TrainingJob job = job_of(3, 0);
+  EXPECT_EQ(preflight_text(job), "");
+  EXPECT_EQ(partial_steps_text(job), "");
+  job.spec.preflight = api::PreflightPolicy{.factor = 1.5};
+  job.spec.strategy.all_reduce.max_drop_rate = 0.07;
+  EXPECT_THAT(outline_lines(job),
+              ElementsAre("each step: 64 samples, 16 for each member",
+                          "a member that is out of time leaves out the rest of its samples of a step: at "
+                          "most 7 % of all",
+                          "members are tested before the first step; one that takes more than 1.5 times the "
+                          "others' median is replaced within the budget of stragglers",
+                          "ends after 2,000 steps"));
+  job.spec.preflight->action = api::PreflightAction::kReport;
+  EXPECT_THAT(preflight_text(job), ::testing::EndsWith("median is told of, and trains"));
+}
+
 TEST(OutlineText, OfServersSaysWhatIsWaitedFor) {
   const auto mode = [](const api::TrainingJob& job) { return outline_lines(job).at(1); };
   api::TrainingJob job = job_of(3, 1);
