@@ -229,11 +229,20 @@ std::vector<std::string> fault_lines(const JobView& job) {
 
 std::vector<std::string> straggler_lines(const JobView& job, WallTime now) {
   std::vector<std::string> lines;
+  const auto add_replaced = [&](const char* title, bool unfit) {
+    for (const api::StragglerReplacement& each : job.status.straggler_replacements) {
+      if ((each.cause == api::StragglerCause::kUnfit) != unfit) continue;
+      if (title != nullptr) lines.emplace_back(std::exchange(title, nullptr));
+      lines.push_back(str_cat("  ", age_text(each.at, now), " ago: ", api::name(each.outcome), ": ",
+                              sanitize(diagnosis::text_of(each))));
+    }
+  };
   if (const auto& check = job.status.preflight) {
     lines.push_back("Check before the first step:");
     lines.push_back(str_cat("  ", check->at ? str_cat(age_text(*check->at, now), " ago: ") : "",
                             sanitize(check->message)));
   }
+  add_replaced("Replaced, since they failed the check before the first step:", true);
   if (!job.status.stragglers.empty()) lines.push_back("Stragglers:");
   for (const api::Straggler& each : job.status.stragglers) {
     const std::string since = each.since ? str_cat(", found ", age_text(*each.since, now), " ago") : "";
@@ -245,11 +254,7 @@ std::vector<std::string> straggler_lines(const JobView& job, WallTime now) {
     lines.push_back("Shares of the global batch:");
     lines.push_back(str_cat("  since view ", shares->generation.value, ": ", sanitize(shares->message)));
   }
-  if (!job.status.straggler_replacements.empty()) lines.push_back("Replaced stragglers:");
-  for (const api::StragglerReplacement& each : job.status.straggler_replacements) {
-    lines.push_back(str_cat("  ", age_text(each.at, now), " ago: ", api::name(each.outcome), ": ",
-                            sanitize(diagnosis::text_of(each))));
-  }
+  add_replaced("Replaced stragglers:", false);
   return lines;
 }
 

@@ -30,7 +30,7 @@ std::vector<std::string> describe_lines(const Described& described, const Termin
 // The member that made the job fail, or start again the last time, below a line that says which of the two;
 // empty: none did.
 std::vector<std::string> fault_lines(const JobView& job);
-// "Stragglers:" and one line for each; empty: none is found now.
+// The newest check, "Stragglers:" and one line for each, shares, and replaced members; empty: there are none.
 std::vector<std::string> straggler_lines(const JobView& job, WallTime now);
 
 // What to do about what is wrong, a line each; the same words whoever asks.

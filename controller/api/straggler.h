@@ -30,6 +30,7 @@ enum class StragglerCause : std::uint8_t {
   kStorage,         // reads wait for the storage
   kInput,           // its data comes late, for whatever reason
   kStopped,         // its process stands still now and then
+  kUnfit,           // of a replacement alone: it failed the check before the first step
 };
 
 // The job's answer to it; `why` says the rest.
@@ -105,7 +106,7 @@ enum class ReplacementOutcome : std::uint8_t {
   kOverBefore,   // it was lost, or the job ended, was resized or suspended
 };
 
-// A member that was replaced because it was slow, or was to be.
+// A member that was replaced because it was slow, or was to be, or because it failed a check.
 struct StragglerReplacement {
   WallTime at{};  // decided
   Role role = Role::kWorker;
@@ -125,7 +126,8 @@ struct StragglerReplacement {
     visit(NamedField{"host", "Where it ran."}, x.host);
     visit(NamedField{"successor", "The pod after it."}, x.successor);
     visit(NamedField{"factor", "How slow it was; 0: it failed a check."}, x.factor);
-    visit(NamedField{"cause", "Why it was slow."}, x.cause);
+    visit(NamedField{"cause", "Why it was slow, or Unfit: it failed the check before the first step."},
+          x.cause);
     visit(NamedField{.name = "outcome",
                      .about = "UnderWay, Replaced, AsSlow, Recovered, NoSuccessor or OverBefore.",
                      .always = true},

@@ -290,6 +290,7 @@ void note_excluded(const Observed& observed, const api::Fault& fault, Plan& plan
        .host = host,
        .successor = successor,
        .factor = 0,
+       .cause = api::StragglerCause::kUnfit,
        .outcome = ReplacementOutcome::kReplaced,
        .ended = observed.now,
        .message = str_cat("pod ", fault.pod, host.empty() ? "" : str_cat(" on ", host),

@@ -53,7 +53,7 @@ struct Names<api::StragglerKind>
     : ApiNames<api::StragglerKind, api::StragglerKind::kSlowLink, api::StragglerKind::kSlow> {};
 template <>
 struct Names<api::StragglerCause>
-    : ApiNames<api::StragglerCause, api::StragglerCause::kStopped, api::StragglerCause::kUnknown> {};
+    : ApiNames<api::StragglerCause, api::StragglerCause::kUnfit, api::StragglerCause::kUnknown> {};
 template <>
 struct Names<api::StragglerAction>
     : ApiNames<api::StragglerAction, api::StragglerAction::kRebalance, api::StragglerAction::kReport> {};

@@ -8,6 +8,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::ContainsRegex;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -357,6 +358,18 @@ TEST_F(ClusterTest, DescribeShowsTheFaultAndPointsToItsLog) {
                     Not(HasSubstr("and more"))));
   set_phase("Running");
   EXPECT_THAT(described("digits"), HasSubstr("newest restart"));
+}
+
+TEST(StragglerLinesTest, MembersThatFailedTheCheckStandApartFromStragglers) {
+  JobView job;
+  const auto replaced = [](const char* pod, api::StragglerCause cause) {
+    return api::StragglerReplacement{.pod = pod, .successor = "next", .cause = cause};
+  };
+  job.status.straggler_replacements = {replaced("unfit", api::StragglerCause::kUnfit),
+                                       replaced("slow", api::StragglerCause::kUnknown)};
+  EXPECT_THAT(straggler_lines(job, {}),
+              ElementsAre("Replaced, since they failed the check before the first step:",
+                          HasSubstr("pod unfit"), "Replaced stragglers:", HasSubstr("pod slow")));
 }
 
 TEST(FaultLinesTest, ARunWhoseOwnerWasLostHasFailedByNoFault) {
