@@ -13,10 +13,11 @@ std::string figures_of(const api::UnfitMember& member) {
                  milliseconds_text(member.ms), ", theirs ", milliseconds_text(member.typical_ms), ")");
 }
 
-std::string text_of(const api::UnfitMember& member) {
+std::string text_of(const api::UnfitMember& member, const std::string& told) {
   const std::string where = member.host.empty() ? "" : str_cat(" on ", member.host);
   const std::string then = member.excluded      ? "; it is excluded"
                            : member.why.empty() ? ""
+                           : member.why == told ? "; it stays, too"
                                                 : str_cat("; it stays: ", member.why);
   return str_cat(member_name(member.role, member.index), where, ": ", figures_of(member), then);
 }
@@ -35,8 +36,11 @@ std::string message_of(const api::Preflight& result, const std::string& why) {
     return str_cat("all ", result.members, " members pass the check before the first step, in ", time,
                    figures.empty() ? "" : str_cat(" (medians: ", figures, ")"));
   }
-  std::string text;
-  for (const api::UnfitMember& each : result.unfit) text += str_cat(text.empty() ? "" : "; ", text_of(each));
+  std::string text, told;
+  for (const api::UnfitMember& each : result.unfit) {
+    text += str_cat(text.empty() ? "" : "; ", text_of(each, told));
+    if (!each.why.empty()) told = each.why;
+  }
   return str_cat(result.unfit.size(), " of ", pluralize(result.members, "member", "members"),
                  result.unfit.size() == 1 ? " fails" : " fail", " the check before the first step: ", text);
 }

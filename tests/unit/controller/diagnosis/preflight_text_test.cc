@@ -36,6 +36,25 @@ TEST(PreflightTextTest, MessageNamesMembersNodesAndWhatBecomesOfThem) {
   EXPECT_NE(message_of(result).find("it is excluded"), std::string::npos);
 }
 
+TEST(PreflightTextTest, MessageSaysOnceWhySeveralMembersStay) {
+  api::Preflight result{.outcome = api::PreflightOutcome::kReported, .members = 9};
+  for (const char* const why : {"one", "one", "", "one", "two"}) {
+    api::UnfitMember& member = result.unfit.emplace_back(slow());
+    member.why = why;
+    member.excluded = member.why.empty();
+  }
+  const std::string text = message_of(result);
+  const auto times = [&](const std::string& words) {
+    int count = 0;
+    for (std::size_t at = text.find(words); at != std::string::npos; at = text.find(words, at + 1)) ++count;
+    return count;
+  };
+  EXPECT_EQ(times("it stays: one"), 1);
+  EXPECT_EQ(times("it stays, too"), 2);
+  EXPECT_EQ(times("it stays: two"), 1);
+  EXPECT_EQ(times("it is excluded"), 1);
+}
+
 TEST(PreflightTextTest, MessageOfAPassTellsFigures) {
   const api::Preflight result{.members = 2, .seconds = 1.5, .compute_ms = 5, .link_ms = 2};
   EXPECT_EQ(
