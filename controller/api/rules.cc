@@ -39,9 +39,8 @@ void check_members(const TrainingJob& job, Findings& f) {
   if (!f.clean(kReplicas) || !f.has(kReplicas)) return;
   if (trainer_count(job) == 0)
     f.refuse(kReplicas, "nobody trains", "no replicas", "at least one chief or worker");
-  const auto& workers = job.spec.replica_specs.worker;
-  const std::int64_t more = workers ? workers->max_replicas.value_or(0) - workers->replicas : 0;
-  const std::int64_t members = member_count(job) + standby_count(job) + std::max<std::int64_t>(more, 0);
+  const std::int64_t members =
+      member_count(job) + standby_count(job) + most_trainers(job) - trainer_count(job);
   if (job.spec.training && members > kMaxGroupMembers)
     f.refuse(kReplicas, "more members than can be linked to one another", str_cat(members),
              str_cat("at most ", kMaxGroupMembers,

@@ -62,7 +62,8 @@ void check_rebalance(const TrainingJob& job, Findings& f) {
     f.refuse(kStragglersAction,
              "a gradient that a parameter server takes is of as many samples as another one", name(action),
              allowed);
-  } else if (const std::int64_t batch = job.spec.training->global_batch_size, members = trainer_count(job);
+  } else if (const std::int64_t batch = job.spec.training->global_batch_size,
+             members = most_trainers(job) < 2 ? 1 : std::max<std::int64_t>(trainer_count(job), 2);
              f.clean("spec.training.globalBatchSize") && f.clean(kReplicas) &&
              (members < 2 || batch < 2 * members)) {
     Diagnostic& warning =

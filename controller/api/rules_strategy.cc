@@ -113,10 +113,7 @@ void check_partial_steps(const TrainingJob& job, Findings& f) {
       return f.refuse(kDropRate, "passes on a GPU run behind the host, which can't end a step early",
                       str_cat(rate), "0, or members without GPUs");
   }
-  const auto& worker = job.spec.replica_specs.worker;
-  const std::int64_t most =
-      trainers + (worker ? worker->max_replicas.value_or(worker->replicas) - worker->replicas : 0);
-  if (most < 2) {
+  if (most_trainers(job) < 2) {
     Diagnostic& warning = f.add(kDropRate, "one member waits for nobody, and leaves nothing out");
     warning.severity = Severity::kWarning;
     warning.found = str_cat(rate);

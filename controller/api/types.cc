@@ -13,6 +13,12 @@ std::int64_t trainer_count(const TrainingJob& job) {
   return (roles.chief ? roles.chief->replicas : 0) + (roles.worker ? roles.worker->replicas : 0);
 }
 
+std::int64_t most_trainers(const TrainingJob& job) {
+  const auto& worker = job.spec.replica_specs.worker;
+  const std::int64_t more = worker ? worker->max_replicas.value_or(0) - worker->replicas : 0;
+  return trainer_count(job) + std::max<std::int64_t>(more, 0);
+}
+
 bool trains(Role role) {
   return role == Role::kChief || role == Role::kWorker;
 }

@@ -326,6 +326,8 @@ struct TrainingJob {
 
 // How many train: the chief, if there is one, and the workers.
 std::int64_t trainer_count(const TrainingJob& job);
+// Likewise, once replicas was edited to maxReplicas.
+std::int64_t most_trainers(const TrainingJob& job);
 bool trains(Role role);
 
 // Members begin and end together, as one attempt: those who train, and the servers of the built-in trainer.

@@ -336,6 +336,9 @@ TEST(GoodFiles, SharesThatFollowSpeedAreWarnedOfWhereThereIsNothingToShareOut) {
   const std::vector<std::string> action = {"spec.stragglers.action"}, none;
   EXPECT_EQ(warnings("{replicas: 31}"), none) << "with the chief two samples for each";
   EXPECT_EQ(warnings("{replicas: 32}"), action);
+  EXPECT_EQ(warnings("{replicas: 0}"), action);
+  EXPECT_EQ(warnings("{replicas: 0, maxReplicas: 0}"), action);
+  EXPECT_EQ(warnings("{replicas: 0, maxReplicas: 1}"), none) << "it may be edited to have two members";
 }
 
 }  // namespace
