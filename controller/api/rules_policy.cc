@@ -86,7 +86,8 @@ bool replaces_members(const TrainingJob& job) {
   return ring && (is_replaced(Role::kChief) || is_replaced(Role::kWorker));
 }
 
-// Members compare themselves with one another, and have a link where they train over one.
+// Members compare themselves with one another, and have a link where they train over one. (With minReplicas
+// alone one member may be what an edit has left of more.)
 void check_preflight(const TrainingJob& job, Findings& f) {
   const std::string path = "spec.preflight";
   if (!job.spec.preflight || !f.clean(path) || !f.clean(kStrategyType) || !f.clean(kReplicas)) return;
@@ -96,7 +97,7 @@ void check_preflight(const TrainingJob& job, Findings& f) {
   } else if (job.spec.strategy.type != StrategyType::kAllReduce) {
     f.refuse(path, "only the members of an all-reduce have links to each other", "a map", allowed);
   } else if (const auto& worker = job.spec.replica_specs.worker;
-             trainer_count(job) < 2 && !(worker && (worker->min_replicas || worker->max_replicas))) {
+             most_trainers(job) < 2 && !(worker && worker->min_replicas && !worker->max_replicas)) {
     f.refuse(path, "one member has no other to be compared with", "a map",
              "leave it out; or 2 members that train or more");
   } else if (job.spec.preflight->action == PreflightAction::kExclude && !replaces_members(job)) {

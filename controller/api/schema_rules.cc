@@ -13,9 +13,12 @@ namespace paceline::api {
 
 namespace {
 
-// Below spec: how many train, and the container of role k that does.
+// Below spec: how many train, and at most once replicas was edited; and the container of role k that does.
 constexpr std::string_view kMembers =
     R"(self.replicaSpecs.map(k, k.lowerAscii() in ["chief", "worker"], self.replicaSpecs[k].replicas).sum())";
+constexpr std::string_view kMostMembers =
+    R"(self.replicaSpecs.map(k, k.lowerAscii() in ["chief", "worker"], )"
+    "self.replicaSpecs[k].?maxReplicas.orValue(self.replicaSpecs[k].replicas)).sum()";
 constexpr std::string_view kServers =
     R"(self.replicaSpecs.map(k, k.lowerAscii() == "ps", self.replicaSpecs[k].replicas).sum())";
 constexpr std::string_view kBackups = "self.?strategy.?backupWorkers.orValue(0)";
@@ -93,9 +96,9 @@ std::vector<Entry> rules_of_roles() {
         "the check before the first step is for an all-reduce of the built-in trainer; allowed: leave it out",
         "preflight"}},
       {"spec",
-       {str_cat("!has(self.preflight) || ", kMembers,
-                " >= 2 || self.replicaSpecs.exists(k, has(self.replicaSpecs[k].minReplicas) || "
-                "has(self.replicaSpecs[k].maxReplicas))"),
+       {str_cat("!has(self.preflight) || ", kMostMembers,
+                " >= 2 || self.replicaSpecs.exists(k, has(self.replicaSpecs[k].minReplicas) && "
+                "!has(self.replicaSpecs[k].maxReplicas))"),
         "one member has no other to be compared with; allowed: leave preflight out; or 2 that train or more",
         "preflight"}},
       {"spec",
