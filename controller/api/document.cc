@@ -261,6 +261,13 @@ Diagnostic syntax_error(const YAML::Exception& error, std::string_view text) {
 
 }  // namespace
 
+const Node* find_field(const Document& document, const Node& map, std::string_view name) {
+  for (std::size_t i = 0; map.kind == NodeKind::kMap && i < map.children.size(); i += 2) {
+    if (document.nodes[map.children[i]].text == name) return &document.nodes[map.children[i + 1]];
+  }
+  return nullptr;
+}
+
 bool write_flow(const Document& document, std::size_t index, std::size_t most, std::string& out) {
   const Node& node = document.nodes[index];
   // Whatever is no text in some YAML consists of these; all else may be quoted.

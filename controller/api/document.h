@@ -43,6 +43,9 @@ struct Document {
 bool read_document(std::string_view text, Document& document, std::vector<Diagnostic>& diagnostics,
                    std::string_view what = "TrainingJob", std::string_view allowed = "a TrainingJob");
 
+// The value of a map's first key of this name. Null: it has none, or is no map.
+const Node* find_field(const Document& document, const Node& map, std::string_view name);
+
 // Appends a node with all that is in it as YAML in one line, aliases written out, which reads back as the
 // same. False where that makes `out` longer than `most` bytes: it is cut short then.
 bool write_flow(const Document& document, std::size_t node, std::size_t most, std::string& out);

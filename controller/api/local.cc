@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "controller/api/document.h"
+#include "controller/api/gpus.h"
 
 namespace paceline::api {
 
@@ -57,12 +58,7 @@ class TemplateReader {
   }
 
  private:
-  const Node* field(const Node& map, std::string_view name) const {
-    for (std::size_t i = 0; map.kind == NodeKind::kMap && i < map.children.size(); i += 2) {
-      if (document_.nodes[map.children[i]].text == name) return &document_.nodes[map.children[i + 1]];
-    }
-    return nullptr;
-  }
+  const Node* field(const Node& map, std::string_view name) const { return find_field(document_, map, name); }
   void refuse(const Node& map, const std::string& path, std::initializer_list<std::string_view> known,
               const char* why) {
     for (std::size_t i = 0; map.kind == NodeKind::kMap && i < map.children.size(); i += 2) {
@@ -73,7 +69,7 @@ class TemplateReader {
   void read_limits(const Node& limits, const std::string& path, const char* no_limit) {
     for (std::size_t i = 0; limits.kind == NodeKind::kMap && i < limits.children.size(); i += 2) {
       const std::string& name = document_.nodes[limits.children[i]].text;
-      const bool gpu = name == "nvidia.com/gpu" || name.starts_with("nvidia.com/mig-");
+      const bool gpu = is_gpu_limit(name, document_.nodes[limits.children[i + 1]].text);
       if (name != "cpu") l_.unused.push_back({str_cat(path, ".", name), gpu ? kOfGpus : no_limit});
     }
   }

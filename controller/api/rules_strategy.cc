@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 #include "controller/api/fields.h"
+#include "controller/api/gpus.h"
 #include "controller/api/rules.h"
 
 namespace paceline::api {
@@ -89,14 +90,12 @@ void check_deterministic(const TrainingJob& job, Findings& f) {
                  : "false; or allReduce.maxDropRate: 0");
 }
 
-bool asks_for_gpus(const ReplicaSpec& spec) {
+bool computes_on_gpus(const ReplicaSpec& spec) {
   const auto variables = spec.container ? spec.container->env : std::vector<EnvVar>();
   const auto device = std::ranges::find(variables, "PACELINE_DEVICE", &EnvVar::name);
   if (device != variables.end() && !device->value.empty() && device->value != "auto")
     return device->value.starts_with("cuda");
-  // Limits have the name as a key, and tolerations as a value.
-  const auto has = [&](const char* text) { return spec.pod_template.find(text) != std::string::npos; };
-  return has("nvidia.com/gpu:") || has("nvidia.com/gpu\":") || has("nvidia.com/mig-");
+  return asks_for_gpus(spec);
 }
 
 // A member must be able to end a step early, and have something to leave out. (The API server has no room for
@@ -109,7 +108,7 @@ void check_partial_steps(const TrainingJob& job, Findings& f) {
     return;
   for (const Role role : {Role::kChief, Role::kWorker}) {
     const auto& replica = replica_spec(job, role);
-    if (replica && replica->replicas > 0 && asks_for_gpus(*replica))
+    if (replica && replica->replicas > 0 && computes_on_gpus(*replica))
       return f.refuse(kDropRate, "passes on a GPU run behind the host, which can't end a step early",
                       str_cat(rate), "0, or members without GPUs");
   }

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/status.h"
+#include "controller/api/gpus.h"
 #include "controller/api/scalars.h"
 #include "controller/cluster/kube/pod.h"
 #include "controller/cluster/kube/resources.h"
@@ -79,13 +80,12 @@ Json field_variable(const std::string& name, const char* path) {
   return {{"name", name}, {"valueFrom", {{"fieldRef", {{"fieldPath", path}}}}}};
 }
 
-// Of NVIDIA's device plug-in: whole GPUs, or parts of them.
 bool has_gpu(const Json& container) {
   const Json& limits = at(container, {"resources", "limits"});
   if (!limits.is_object()) return false;
   return std::ranges::any_of(limits.items(), [](const auto& limit) {
-    const bool gpus = limit.key() == "nvidia.com/gpu" || limit.key().starts_with("nvidia.com/mig-");
-    return gpus && limit.value() != 0 && limit.value() != "0";
+    const Json& amount = limit.value();
+    return api::is_gpu_limit(limit.key(), amount.is_string() ? amount.get<std::string>() : amount.dump());
   });
 }
 
