@@ -91,6 +91,16 @@ absl::Status check_machine(const JobFile& job, const RunStore& store) {
   return reserve_descriptors(kOwnDescriptors + kDescriptorsPerMember * members);
 }
 
+// The run stands at its checkpoint until its members have taken a step. An owner that was lost may have told
+// of fewer than were saved.
+void note_beginning(const FoundCheckpoint& newest, const JobFile& job, RunState& earlier, RunState& state) {
+  const Step step = newest.progress.step;
+  earlier.progress.step = std::max(earlier.progress.step, step);
+  state.checkpoint = newest.path;
+  state.progress.step = step;
+  state.progress.total_steps = job.job.spec.training->steps.value_or(earlier.progress.total_steps);
+}
+
 // Takes over the run `name`; empty: run_to_resume().
 absl::Status reopen(const RunStore& store, std::string name, RunSetup& setup) {
   if (name.empty()) {
@@ -99,13 +109,13 @@ absl::Status reopen(const RunStore& store, std::string name, RunSetup& setup) {
     name = std::move(chosen.name);
     setup.passed_over = std::move(chosen.passed_over);
   }
-  PL_ASSIGN_OR_RETURN(const RunState earlier, store.get(name));
+  PL_ASSIGN_OR_RETURN(RunState earlier, store.get(name));
   PL_ASSIGN_OR_RETURN(setup.run, store.reopen(name));
   const OwnedRun& run = *setup.run;
   const auto newest = newest_checkpoint(setup.job, run.folder());
   if (!newest.ok()) return with_context(newest.status(), str_cat("run \"", name, "\" can't go on"));
   PL_RETURN_IF_ERROR(check_resume(earlier, setup.job, *newest));
-  if (*newest) setup.state.checkpoint = (*newest)->path;
+  if (*newest) note_beginning(**newest, setup.job, earlier, setup.state);
   auto text = read_regular_file(run.path("job.yaml"), api::kMaxFileBytes);
   if (!text.ok() && !absl::IsNotFound(text.status())) return text.status();
   setup.earlier = EarlierRun{earlier, std::move(text).value_or("")};

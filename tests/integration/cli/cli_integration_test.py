@@ -97,6 +97,17 @@ class CliTest(CliCase):
         self.assertEqual(self.status("digits")["checkpoint"], saved)
         self.stop(process)
 
+    def test_a_resumed_run_stands_at_its_checkpoint_until_it_takes_a_step(self):
+        self.ends(0, "run", self.write(job(steps=50, extra="  checkpoint: {everySteps: 50}\n")))
+        idle = "template: {spec: {containers: [{name: trainer, command: [sleep, '1000']}]}}"
+        process = self.start("run", self.write(job(steps=80).replace("chief: {}", f"chief: {{{idle}}}")), "--resume")
+        until(lambda: len(self.status("digits").get("members", ())) == 2, 20 * SLOW, "the run has begun")
+        begun = self.status("digits")
+        self.assertEqual((begun["step"], begun["totalSteps"]), (50, 80))
+        self.stop(process, seconds=40)
+        self.assertIn("stopped by its user at step 50", process.stderr.read())
+        self.assertEqual(self.status("digits")["step"], 50)
+
     def test_state_of_a_failed_run_is_saved_and_told(self):
         path = self.write(job(steps=5, extra="  checkpoint: {everySteps: 5}\n"))
         self.assertEqual(self.paceline("run", path).returncode, 0)
