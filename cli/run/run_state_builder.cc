@@ -93,6 +93,7 @@ void apply_status(const api::Status& status, RunState& state) {
   // To the controller every job that has not succeeded has failed; to its user this one did as it was told.
   if (status.phase == api::Phase::kFailed && status.reason == kStopped) state.phase = kStopped;
   state.message = status.message;
+  state.progress.dropped_samples = status.progress.dropped_samples;
   if (!is_finished(state)) return;
   state.progress.eta_seconds.reset();
   note_all_gone(state);

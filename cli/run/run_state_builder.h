@@ -19,7 +19,8 @@ void apply_report(const coordinator::Report& report, RunState& state, double sec
 // was trained, on what, and what that made.
 void keep_earlier(const RunState& earlier, RunState& state);
 
-// Phase, reason, message from the job's status. What has ended has no time to go.
+// Phase, reason, message, and the samples that were left out, from the job's status. A run that has ended has
+// no time to go.
 void apply_status(const api::Status& status, RunState& state);
 
 // What an evaluator of a training that has succeeded did not do, for who ran it: it told of no checkpoint, not

@@ -55,7 +55,7 @@ std::vector<std::string> bar_line(const RunState& state, const Terminal& termina
       width, 1);
 }
 
-// "1,234 samples", of partial steps, by the members that are there; empty: none.
+// "1,234 samples", of partial steps; empty: none.
 std::string left_out_text(const RunState& state) {
   const std::int64_t dropped = state.progress.dropped_samples;
   return dropped > 0 ? str_cat(with_commas(dropped), " samples") : "";

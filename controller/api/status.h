@@ -206,7 +206,7 @@ struct Progress {
   std::optional<double> loss;                                // of the last step
   std::optional<double> test_loss, test_accuracy, test_auc;  // of the last evaluation
   double samples_per_second = 0;
-  std::int64_t dropped_samples = 0;  // left out of partial steps by members that are there
+  std::int64_t dropped_samples = 0;  // left out of partial steps by all members that the job has had
   double goodput = 0;                // share of the time that went into steps that count, 0 to 1
   std::optional<double> eta_seconds;
   bool operator==(const Progress&) const = default;
@@ -219,7 +219,9 @@ struct Progress {
     visit(NamedField{"testAccuracy", "Of the last evaluation."}, x.test_accuracy);
     visit(NamedField{"testAuc", "Of the last evaluation, of models that give one score."}, x.test_auc);
     visit(NamedField{"samplesPerSecond", "Of the last steps."}, x.samples_per_second);
-    visit(NamedField{"droppedSamples", "Left out of partial steps by these members."}, x.dropped_samples);
+    visit(NamedField{"droppedSamples",
+                     "Left out of partial steps so far, by all members that the job has had."},
+          x.dropped_samples);
     visit(NamedField{"goodput", "The share of the time that went into steps that count."}, x.goodput);
     visit(NamedField{"etaSeconds", "Until the end, if nothing changes."}, x.eta_seconds);
   }

@@ -26,7 +26,6 @@ Report CoordinatorCore::Impl::report(TimePoint now) const {
         static_cast<std::size_t>(slot.rank) < shares_.samples().size())
       member.telemetry.samples = shares_.samples()[static_cast<std::size_t>(slot.rank)];
     report.bytes_sent += slot.telemetry.bytes_sent;
-    report.dropped_samples += slot.telemetry.dropped_samples;
     if (slot.successor) {
       report.successor = std::move(member);
     } else {

@@ -126,7 +126,6 @@ struct Report {
   std::optional<Duration> first_step_after;  // from that moment to the first applied step
   double goodput = 0;                        // time in applied steps / elapsed, 0..1
   std::uint64_t bytes_sent = 0;              // by all members' exchanges
-  std::int64_t dropped_samples = 0;          // left out of partial steps by all members
   std::int64_t weights_checked_step = 0;  // newest step whose weights were seen equal on all ranks; 0: none
   std::uint64_t dropped_records = 0;      // records and reasons given up: an observer was too slow
 

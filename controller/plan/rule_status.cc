@@ -47,7 +47,8 @@ api::MemberStatus member_status(const Observed& observed, const cluster::Pod& po
   if (member == nullptr) return status;
   status.rank = member->rank;
   status.step = member->step;
-  status.telemetry = member->telemetry;
+  // What an earlier pod of its place has counted is not its own.
+  if (member->pod.empty() || member->pod == pod.spec.name) status.telemetry = member->telemetry;
   const bool says_phase = observed.report && !member->phase.empty();
   if (status.phase != kLostPhase && !finished && !pod.ended() && !leaves && says_phase)
     status.phase = member->phase;
@@ -78,7 +79,7 @@ void forget_unwanted(const Observed& observed, api::Status& status) {
 
 // A pod that is gone keeps its last word; of a job that has ended it was deleted, if it had not ended itself.
 // How far it came, what its gradients came to, and what a server and a GPU have counted, stay where nobody
-// tells of them any more.
+// tells of them any more. The sum of the samples that were left out is over all members that the job has had.
 void copy_members(const Observed& observed, api::Status& status) {
   forget_unwanted(observed, status);
   for (api::MemberStatus& member : status.members) {
@@ -91,11 +92,15 @@ void copy_members(const Observed& observed, api::Status& status) {
   for (const cluster::Pod& pod : observed.pods) {
     api::MemberStatus now = member_status(observed, pod);
     const auto place = std::ranges::lower_bound(status.members, order(now), {}, order);
-    if (place != status.members.end() && order(*place) == order(now)) {
-      if (place->pod == now.pod) {
-        now.step = std::max(now.step, place->step);
-        keep_counts(place->telemetry, now.telemetry);
-      }
+    const bool has_place = place != status.members.end() && order(*place) == order(now);
+    const bool is_known = has_place && place->pod == now.pod;
+    const std::int64_t told = is_known ? place->telemetry.dropped_samples : 0;
+    if (is_known) {
+      now.step = std::max(now.step, place->step);
+      keep_counts(place->telemetry, now.telemetry);
+    }
+    status.progress.dropped_samples += now.telemetry.dropped_samples - told;
+    if (has_place) {
       *place = now;
     } else {
       status.members.insert(place, now);
@@ -104,9 +109,13 @@ void copy_members(const Observed& observed, api::Status& status) {
 }
 
 // A later attempt resumes from an earlier step, as does a view, and may finish at one. While rank 0 loads
-// that, it has not told of any; nor has it to a coordinator that began when training was over.
+// that, it has not told of any; nor has it to a coordinator that began when training was over. What was left
+// out is the sum of what members have counted.
 void copy_progress(const JobReport& report, api::Status& status) {
-  if (report.progress.step > 0 || status.progress.step == 0) status.progress = report.progress;
+  if (report.progress.step == 0 && status.progress.step > 0) return;
+  const std::int64_t dropped = status.progress.dropped_samples;
+  status.progress = report.progress;
+  status.progress.dropped_samples = dropped;
 }
 
 void copy_report(const JobReport& report, api::Status& status) {
@@ -141,7 +150,7 @@ void forget_lost_checkpoints(const Observed& observed, api::Status& status) {
                        status.phase == api::Phase::kStarting;
   if (observed.keeps_checkpoints || !between) return;
   status.last_checkpoint.clear();
-  status.progress = {};
+  status.progress = {.dropped_samples = status.progress.dropped_samples};
 }
 
 // Training goes on without a checkpoint that can't be written, so that nobody would notice: said once, until

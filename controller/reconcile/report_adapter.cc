@@ -40,7 +40,6 @@ void apply_progress(const coordinator::Report& report, api::Progress& progress) 
     progress.test_auc = report.last_evaluation->auc;
   }
   progress.samples_per_second = report.samples_per_second;
-  progress.dropped_samples = report.dropped_samples;
   progress.goodput = report.goodput;
   progress.eta_seconds.reset();
   if (report.eta) progress.eta_seconds = std::chrono::duration<double>(*report.eta).count();

@@ -59,7 +59,8 @@ TEST(ApplyStatus, AStoppedRunHasNotFailed) {
 TEST(ApplyStatus, WhatHasEndedHasNoTimeToGo) {
   RunState state;
   state.progress.eta_seconds = 12;
-  apply_status({.phase = api::Phase::kRunning}, state);
+  apply_status({.phase = api::Phase::kRunning, .progress = {.dropped_samples = 7}}, state);
+  EXPECT_EQ(state.progress.dropped_samples, 7) << "of all members that the job has had";
   EXPECT_TRUE(state.progress.eta_seconds.has_value());
   apply_status({.phase = api::Phase::kSucceeded}, state);
   EXPECT_FALSE(state.progress.eta_seconds.has_value());

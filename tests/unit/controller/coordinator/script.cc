@@ -431,7 +431,6 @@ class Player {
          << static_cast<int>(report.samples_per_second + 0.5) << "/s, eta "
          << (report.eta ? seconds(*report.eta) : "-") << ", elapsed " << seconds(report.elapsed)
          << ", goodput " << static_cast<int>(report.goodput * 100 + 0.5) << " %\n";
-    if (report.dropped_samples > 0) at() << "  left out " << report.dropped_samples << " samples\n";
     if (report.weights_checked_step > 0)
       at() << "  weights are equal at step " << report.weights_checked_step << "\n";
     if (!report.checkpoint_path.empty()) at() << "  checkpoint " << report.checkpoint_path << "\n";

@@ -142,6 +142,28 @@ TEST(PlanTest, CountsOfAGpuStayWhenNobodyTellsOfItAnyMore) {
   EXPECT_FALSE(plan(world).status.members.at(0).telemetry.gpu) << "another pod's GPU is its own";
 }
 
+TEST(PlanTest, SamplesThatWereLeftOutAreSummedOverAllMembersThatTheJobHasHad) {
+  Observed world = make_running_world(0, 2);
+  const auto look = [&] {
+    world.job.status = plan(world).status;
+    return world.job.status.progress.dropped_samples;
+  };
+  for (std::size_t i = 0; i < 2; ++i) world.report->members.at(i).pod = world.pods.at(i).spec.name;
+  world.report->members.at(0).telemetry.dropped_samples = 5;
+  world.report->members.at(1).telemetry.dropped_samples = 30;
+  EXPECT_EQ(look(), 35);
+  EXPECT_EQ(look(), 35) << "once";
+  world.report->members.at(1).telemetry.dropped_samples = 32;
+  EXPECT_EQ(look(), 37);
+  world.pods.at(1).spec.name = "fashion-worker-1-1";
+  EXPECT_EQ(look(), 37) << "the coordinator tells of the pod before it";
+  world.report->members.at(1).pod = "fashion-worker-1-1";
+  world.report->members.at(1).telemetry.dropped_samples = 4;
+  EXPECT_EQ(look(), 41);
+  world.report->members.clear();
+  EXPECT_EQ(look(), 41);
+}
+
 TEST(PlanTest, ConditionsTellTheStory) {
   Observed world = make_running_world(0, 1);
   world.report->state = JobState::kFinished;
