@@ -87,6 +87,12 @@ void MembershipImpl::on_catch_up(CatchUpHook hook) {
   state->catch_ups.clear();
 }
 
+void MembershipImpl::on_preflight(PreflightHook hook) {
+  auto state = state_.lock_when([](const State& s) { return !s.hook_running; }, std::chrono::hours(1));
+  state->preflight_hook = std::move(hook);
+  state->preflight_due = state->preflight_hook != nullptr && state->preflight.has_value();
+}
+
 absl::Status MembershipImpl::leave(const v1::Leaving& leaving, Deadline deadline) {
   absl::Status ended;
   bool up = false;
@@ -94,8 +100,9 @@ absl::Status MembershipImpl::leave(const v1::Leaving& leaving, Deadline deadline
     auto state = state_.lock_when([](const State& s) { return s.line == Line::kUp || !s.status.ok(); },
                                   deadline.remaining(clock_.now()));
     state->leaving = true;
-    state->hook_due = state->view_due = false;
+    state->hook_due = state->view_due = state->preflight_due = false;
     state->view_hook = nullptr;
+    state->preflight_hook = nullptr;
     state->catch_up_hook = nullptr;
     state->catch_ups.clear();
     ended = state->status;

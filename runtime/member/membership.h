@@ -57,6 +57,7 @@ class Membership {
   using CancelHook = std::function<void(const absl::Status&)>;
   using ViewHook = std::function<void(Generation)>;
   using CatchUpHook = std::function<void(const v1::CatchUp&)>;
+  using PreflightHook = std::function<void(std::uint64_t)>;
 
   // Connects, says Hello, and waits for Welcome; retries until `deadline` while nobody listens. `clock`
   // outlives it and paces the heartbeats. The codes above, or DEADLINE_EXCEEDED with the last reason.
@@ -106,6 +107,9 @@ class Membership {
   virtual void on_view(ViewHook hook) = 0;
   // Called at every CatchUp that comes from now on. Else as on_view().
   virtual void on_catch_up(CatchUpHook hook) = 0;
+  // Called at every word of a check that comes from now on, and for the one that nobody has taken, with its
+  // number: nobody waits for the answer to an earlier one any more. Else as on_view().
+  virtual void on_preflight(PreflightHook hook) = 0;
 
   // Waits for the coordinator until `deadline`, sends what the board still holds and the goodbye, and waits
   // until the coordinator has taken both: up to 20 s at least, since who stands still for a while (a machine

@@ -69,6 +69,7 @@ class MembershipImpl final : public Membership {
   void on_cancel(CancelHook hook) override;
   void on_view(ViewHook hook) override;
   void on_catch_up(CatchUpHook hook) override;
+  void on_preflight(PreflightHook hook) override;
   absl::Status leave(const v1::Leaving& leaving, Deadline deadline) override;
 
  private:
@@ -94,8 +95,9 @@ class MembershipImpl final : public Membership {
     CancelHook hook;
     ViewHook view_hook;
     CatchUpHook catch_up_hook;
+    PreflightHook preflight_hook;
     std::deque<v1::CatchUp> catch_ups;  // that the hook has not heard
-    bool hook_due = false, view_due = false, hook_running = false;
+    bool hook_due = false, view_due = false, preflight_due = false, hook_running = false;
     bool leaving = false;
   };
 

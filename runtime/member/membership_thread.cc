@@ -105,8 +105,9 @@ void MembershipImpl::wait_for_work(const std::stop_token& stop) {
   if (wait <= Duration::zero()) return;
   (void)state_.lock_when(
       [&](const State& s) {
-        return stop.stop_requested() || s.stream_ended || s.hook_due || s.view_due || !s.catch_ups.empty() ||
-               s.line != line || ((s.reports.next() != nullptr || s.beat_due) && s.line == Line::kUp);
+        return stop.stop_requested() || s.stream_ended || s.hook_due || s.view_due || s.preflight_due ||
+               !s.catch_ups.empty() || s.line != line ||
+               ((s.reports.next() != nullptr || s.beat_due) && s.line == Line::kUp);
       },
       wait);
 }
@@ -207,6 +208,7 @@ void MembershipImpl::on_message(std::uint64_t stream, const v1::CoordinatorMessa
       break;
     case v1::CoordinatorMessage::kPreflight:
       state->preflight = message.preflight();
+      state->preflight_due = state->preflight_hook != nullptr;
       break;
     case v1::CoordinatorMessage::kDrain: {
       const std::uint64_t known = draining_.load(std::memory_order_relaxed);
@@ -290,6 +292,8 @@ void MembershipImpl::run_hooks() {
   CancelHook cancel;
   ViewHook view;
   CatchUpHook catch_up;
+  PreflightHook preflight;
+  std::uint64_t check = 0;
   std::deque<v1::CatchUp> catch_ups;
   absl::Status status;
   Generation newest;
@@ -299,13 +303,18 @@ void MembershipImpl::run_hooks() {
     if (std::exchange(state->view_due, false)) view = state->view_hook;
     catch_ups.swap(state->catch_ups);
     if (!catch_ups.empty()) catch_up = state->catch_up_hook;
-    if (cancel == nullptr && view == nullptr && catch_up == nullptr) return;
+    if (std::exchange(state->preflight_due, false) && state->preflight) {
+      preflight = state->preflight_hook;
+      check = state->preflight->number();
+    }
+    if (cancel == nullptr && view == nullptr && catch_up == nullptr && preflight == nullptr) return;
     state->hook_running = true;
     status = state->status;
     newest = {state->view.generation()};
   }
   for (const v1::CatchUp& each : catch_ups) catch_up(each);
   if (view != nullptr) view(newest);
+  if (preflight != nullptr) preflight(check);
   if (cancel != nullptr) cancel(status);
   state_.lock()->hook_running = false;
 }

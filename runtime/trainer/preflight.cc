@@ -49,7 +49,7 @@ Preflight::Preflight(const std::string& member_id, const v1::Welcome& welcome, c
 v1::PreflightResult Preflight::answer(const v1::Preflight& word) {
   v1::PreflightResult result;
   result.set_number(word.number());
-  const absl::StatusOr<double> computed = compute();
+  const absl::StatusOr<double> computed = compute(word.number());
   if (computed.ok()) result.set_compute_seconds(*computed);
   absl::Status status = computed.status();
   if (word.has_group()) {
@@ -77,8 +77,21 @@ void Preflight::cancel(const absl::Status& why) {
   if (links->communicator != nullptr) links->communicator->close(absl::AbortedError(why.message()));
 }
 
+void Preflight::supersede(std::uint64_t number) {
+  auto links = links_.lock();
+  links->newest = std::max(links->newest, number);
+  if (links->fabric != nullptr) links->fabric->cancel_connects(Generation{number * kPairsOfThree});
+  if (links->communicator != nullptr && links->number < number)
+    links->communicator->close(absl::AbortedError("another message of the check has come"));
+}
+
+absl::Status Preflight::Links::may_test(std::uint64_t message) const {
+  if (message < newest) return absl::CancelledError("another message of the check has come");
+  return cancelled;
+}
+
 // One unit's seconds, as a mean.
-absl::StatusOr<double> Preflight::compute() {
+absl::StatusOr<double> Preflight::compute(std::uint64_t message) {
   if (workload_.compile_probe == nullptr) return absl::UnimplementedError("this program has no compute test");
   PL_ASSIGN_OR_RETURN(const auto program, workload_.compile_probe());
   std::vector<float> weights(program->parameters().elements);
@@ -89,7 +102,8 @@ absl::StatusOr<double> Preflight::compute() {
   const TimePoint from = clock_.now();
   int units = 0;
   while (true) {
-    if (over_()) return absl::CancelledError("nobody waits for the compute test any more");
+    if (over_() || !links_.lock()->may_test(message).ok())
+      return absl::CancelledError("nobody waits for the compute test any more");
     PL_RETURN_IF_ERROR(program->forward(program->max_rows()).status());
     ++units;
     const Duration passed = clock_.now() - from;
@@ -129,7 +143,7 @@ absl::StatusOr<double> Preflight::test_links(const v1::Preflight& word) {
     if (!is_in(pair, member_id_)) continue;
     PL_ASSIGN_OR_RETURN(collective::Group group, group_of(pair, member_id_, welcome_));
     if (word.apart()) group.transport = collective::TransportKind::kTcp;
-    const absl::StatusOr<double> seconds = test_link(group, deadline);
+    const absl::StatusOr<double> seconds = test_link(group, word.number(), deadline);
     if (seconds.ok()) best = std::min(best, *seconds);
     if (!seconds.ok() && failed.ok()) failed = seconds.status();
   }
@@ -138,19 +152,21 @@ absl::StatusOr<double> Preflight::test_links(const v1::Preflight& word) {
   return best;
 }
 
-absl::StatusOr<double> Preflight::test_link(const collective::Group& group, Deadline deadline) {
+absl::StatusOr<double> Preflight::test_link(const collective::Group& group, std::uint64_t message,
+                                            Deadline deadline) {
   std::shared_ptr<collective::Fabric> fabric;
   {
     auto links = links_.lock();
-    PL_RETURN_IF_ERROR(links->cancelled);
+    PL_RETURN_IF_ERROR(links->may_test(message));
     fabric = links->fabric;
   }
   PL_ASSIGN_OR_RETURN(std::shared_ptr<collective::Communicator> communicator,
                       fabric->connect(group, deadline));
   {
     auto links = links_.lock();
-    PL_RETURN_IF_ERROR(links->cancelled);
+    PL_RETURN_IF_ERROR(links->may_test(message));
     links->communicator = communicator;
+    links->number = message;
   }
   const auto all_reduce = [&] {
     return communicator->all_reduce(memory_.data(), memory_.size() / sizeof(float), DType::kF32,

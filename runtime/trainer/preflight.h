@@ -7,8 +7,9 @@
 // training's: not a connection, not a generation, not a byte of registered memory. The first message of a
 // check makes it, and it goes with this object.
 //
-// answer() is the training thread's; cancel() may be called from any thread.
+// answer() is the training thread's; cancel() and supersede() may be called from any thread.
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 
@@ -39,6 +40,8 @@ class Preflight {
   v1::PreflightResult answer(const v1::Preflight& word);
   // A test of links that is under way ends with this, for good.
   void cancel(const absl::Status& why);
+  // The tests for messages before this one end, too: nobody waits for their answers any more.
+  void supersede(std::uint64_t number);
 
   // An all-reduce of so many bytes so many times, after one that is not timed. What is told of a link are
   // four times of those, the first quartile: a process that has to wait for a processor is no slow link.
@@ -49,12 +52,16 @@ class Preflight {
   struct Links {
     std::shared_ptr<collective::Fabric> fabric;
     std::shared_ptr<collective::Communicator> communicator;  // under way; null: none
+    std::uint64_t number = 0;                                // of the message that it is for
+    std::uint64_t newest = 0;                                // tests for messages before that are over
     absl::Status cancelled;
+
+    absl::Status may_test(std::uint64_t message) const;
   };
-  absl::StatusOr<double> compute();
+  absl::StatusOr<double> compute(std::uint64_t message);
   absl::Status open();
   absl::StatusOr<double> test_links(const v1::Preflight& word);
-  absl::StatusOr<double> test_link(const collective::Group& group, Deadline deadline);
+  absl::StatusOr<double> test_link(const collective::Group& group, std::uint64_t message, Deadline deadline);
 
   const std::string& member_id_;
   const v1::Welcome& welcome_;

@@ -104,7 +104,8 @@ absl::StatusOr<v1::View> Trainer::next_view(Duration limit) {
   }
 }
 
-// A check before the first step: what ends the wait for a view ends its tests, too.
+// A check before the first step: what ends the wait for a view ends its tests, too, and so does its next
+// message: it begins anew where a member is lost, for which this one would wait.
 void Trainer::answer(const v1::Preflight& word) {
   const Generation view{view_.generation()};
   if (!word.has_group() || preflight_ == nullptr) {
@@ -113,7 +114,9 @@ void Trainer::answer(const v1::Preflight& word) {
         [this, view] { return !go_on().ok() || parts_.membership.newest_view() > view; });
   }
   links_.adopt(view, [check = preflight_](const absl::Status& why) { check->cancel(why); });
+  parts_.membership.on_preflight([check = preflight_](std::uint64_t number) { check->supersede(number); });
   v1::PreflightResult result = preflight_->answer(word);
+  parts_.membership.on_preflight(nullptr);
   links_.drop();
   if (!result.error().empty())
     parts_.logger.info(str_cat("the check before the first step: ", result.error()));

@@ -135,6 +135,7 @@ class ScriptedMembership final : public member::Membership {
     std::unique_lock lock(mutex_);
     const std::size_t before = preflight_results_.size();
     preflight_ = word;
+    if (preflight_hook_ != nullptr) preflight_hook_(word.number());
     changed_.notify_all();
     const bool done = changed_.wait_for(lock, std::chrono::seconds(60), [&] {
       return leaving_.has_value() || preflight_results_.size() > before;
@@ -216,6 +217,11 @@ class ScriptedMembership final : public member::Membership {
   }
   void report_caught_up(Generation, std::string_view) override {}
   void on_catch_up(CatchUpHook) override {}
+  void on_preflight(PreflightHook hook) override {
+    const std::lock_guard lock(mutex_);
+    preflight_hook_ = std::move(hook);
+    if (preflight_hook_ != nullptr && preflight_.has_value()) preflight_hook_(preflight_->number());
+  }
   void report_checkpoint(v1::CheckpointResult result) override {
     const std::lock_guard lock(mutex_);
     checkpoints_.push_back(std::move(result));
@@ -273,6 +279,7 @@ class ScriptedMembership final : public member::Membership {
   std::vector<v1::PeerFault> faults_;
   std::vector<v1::CheckpointResult> checkpoints_;
   std::optional<v1::Preflight> preflight_;
+  PreflightHook preflight_hook_;
   std::vector<v1::PreflightResult> preflight_results_;
   std::optional<v1::Leaving> leaving_;
 };

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <set>
 #include <thread>
 
@@ -86,6 +87,12 @@ class AttachTest : public ::testing::Test {
     config.core.heartbeat_timeout = heartbeat_timeout;
     config.core.most_silence = 4 * heartbeat_timeout;
     config.core.grace = grace_;
+    config.core.preflight = preflight_;
+    if (preflight_) {
+      config.core.on_member_lost = [](const api::Fault&, int) {
+        return coordinator::LossDecision{coordinator::LossAction::kFormNextView, "the others go on"};
+      };
+    }
     config.token = kToken;
     config.observer = &watcher_;
     return config;
@@ -130,6 +137,7 @@ class AttachTest : public ::testing::Test {
   static constexpr const char* kToken = "a-token-of-some-length";
   SystemClock clock_;
   Duration grace_ = coordinator::CoreConfig{}.grace;
+  std::optional<coordinator::PreflightRules> preflight_;
   Watcher watcher_;
   std::unique_ptr<coordinator::Server> server_;
   std::shared_ptr<coordinator::Job> handle_;
@@ -178,6 +186,28 @@ TEST_F(AttachTest, FourMembersFormAViewTrainAndLeave) {
   EXPECT_TRUE(becomes(JobState::kFinished));
   EXPECT_EQ(handle_->report().model_path, "/model");
   EXPECT_EQ(handle_->report().step, 50);
+}
+
+// One that waits for another member in a test must not wait for it when that has died.
+TEST_F(AttachTest, AMemberThatIsCheckedHearsAtOnceThatTheCheckBeginsAnew) {
+  preflight_.emplace();
+  start(0, 3);
+  auto members = attach_all(0, 3);
+  for (auto& member : members) {
+    member->progress().set_phase(v1::WAITING);
+    member->beat_now();
+  }
+  EXPECT_TRUE(absl::IsDeadlineExceeded(members[0]->wait_view(Generation{0}, soon()).status()));
+  const auto first = members[0]->take_preflight();
+  ASSERT_TRUE(first);
+  Guarded<std::uint64_t> told{0};
+  members[0]->on_preflight([&](std::uint64_t number) { *told.lock() = number; });
+  members[2].reset();
+  bool held = false;
+  told.lock_when([&](std::uint64_t number) { return number > first->number(); }, kLong, &held);
+  EXPECT_TRUE(held);
+  members[0]->on_preflight(nullptr);
+  EXPECT_TRUE(members[0]->take_preflight());
 }
 
 // Who has sent it waits for it to be taken, also by a coordinator that stands still for longer than anybody

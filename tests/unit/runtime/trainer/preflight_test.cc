@@ -135,6 +135,28 @@ TEST_F(PreflightTest, ACancelledTestEndsAtOnceAndForGood) {
   EXPECT_FALSE(members_[0]->preflight->answer(word(3, true)).error().empty());
 }
 
+TEST_F(PreflightTest, TheNextMessageEndsTheTestOfTheOneBefore) {
+  make(2, {.compute = milliseconds(1), .most_link = std::chrono::hours(1)});
+  ask_first();
+  v1::PreflightResult result;
+  {
+    const std::jthread waits([&] { result = members_[0]->preflight->answer(word(2, true)); });
+    members_[0]->preflight->supersede(3);
+  }
+  EXPECT_EQ(result.number(), 2U);
+  EXPECT_EQ(result.link_seconds(), 0);
+  for (const v1::PreflightResult& next : ask_all(word(3, true)))
+    EXPECT_GT(next.link_seconds(), 0) << next.error();
+}
+
+TEST_F(PreflightTest, ComputingEndsWhereTheNextMessageIsThere) {
+  make(1, {.compute = std::chrono::hours(1), .most_compute = std::chrono::hours(1)});
+  members_[0]->preflight->supersede(2);
+  ask_first();
+  EXPECT_EQ(members_[0]->first.compute_seconds(), 0);
+  EXPECT_EQ(members_[0]->first.address().tcp_size(), 1);
+}
+
 TEST_F(PreflightTest, ComputingEndsOnceNobodyWaitsForIt) {
   make(1, {.compute = std::chrono::hours(1), .most_compute = std::chrono::hours(1)});
   members_[0]->over = true;
