@@ -56,6 +56,7 @@ struct Preflight {
   PreflightOutcome outcome = PreflightOutcome::kPassed;
   std::optional<WallTime> at;          // when the status was told of it
   std::int64_t members = 0;            // that were checked
+  std::int64_t left_out = 0;           // that were not, since their program does not know the check
   double seconds = 0;                  // that it took
   double compute_ms = 0, link_ms = 0;  // the members' medians; 0: nobody finished that test
   std::vector<UnfitMember> unfit;      // the worst first
@@ -66,6 +67,7 @@ struct Preflight {
           x.outcome);
     visit(NamedField{"at", "When it ended."}, x.at);
     visit(NamedField{"members", "That were checked."}, x.members);
+    visit(NamedField{"leftOut", "That were not, since their program does not know the check."}, x.left_out);
     visit(NamedField{"seconds", "That it took."}, x.seconds);
     visit(NamedField{"computeMs", "The members' median of the compute test."}, x.compute_ms);
     visit(NamedField{"linkMs", "The members' median of the link test."}, x.link_ms);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <numeric>
 #include <utility>
 
@@ -112,9 +113,12 @@ bool Preflight::tests(const std::vector<Member>& members) const {
   });
 }
 
-std::optional<api::Preflight> Preflight::consider(const std::vector<Member>& members, int most, TimePoint now,
+std::optional<api::Preflight> Preflight::consider(const std::vector<Member>& all, int most, TimePoint now,
                                                   std::vector<Send>& send) {
   if (over_) return std::nullopt;
+  std::vector<Member> members;
+  std::ranges::copy_if(all, std::back_inserter(members), &Member::knows);
+  left_out_ = static_cast<std::int64_t>(all.size() - members.size());
   due_ = TimePoint::max();
   if (!newcomers_by_ && members.size() < 2 && checks_ > 0 && most > 1) {  // the others were lost in the check
     newcomers_by_ = now + kNewcomerTimeout;
@@ -132,7 +136,8 @@ std::optional<api::Preflight> Preflight::consider(const std::vector<Member>& mem
   if (members.size() < 2) {
     over_ = true;
     if (most < 2) return std::nullopt;
-    return fail(members.size(), "one member has nobody to be compared with");
+    return fail(members.size(),
+                members.empty() ? "none can be tested" : "one member has nobody to be compared with");
   }
   if (!tests(members)) {
     tested_.clear();
@@ -149,8 +154,9 @@ std::optional<api::Preflight> Preflight::consider(const std::vector<Member>& mem
     begin_round(send);
   }
   due_ = begun_ + round_ * kRoundTimeout;
-  const bool all = std::ranges::all_of(tested_, [](const Tested& each) { return each.round.has_value(); });
-  if (!all && now < due_) return std::nullopt;
+  const bool answered =
+      std::ranges::all_of(tested_, [](const Tested& each) { return each.round.has_value(); });
+  if (!answered && now < due_) return std::nullopt;
   if (round_ == kRounds) return conclude(now);
   begin_round(send);
   due_ = begun_ + round_ * kRoundTimeout;
@@ -221,7 +227,8 @@ std::string Preflight::obstacle(const api::UnfitMember& member) const {
 api::Preflight Preflight::fail(std::size_t members, const std::string& why) {
   over_ = true;
   api::Preflight result{.outcome = api::PreflightOutcome::kFailed,
-                        .members = static_cast<std::int64_t>(members)};
+                        .members = static_cast<std::int64_t>(members),
+                        .left_out = left_out_};
   result.message = diagnosis::message_of(result, why);
   return result;
 }
@@ -245,6 +252,7 @@ api::Preflight Preflight::conclude(TimePoint now) {
   using enum api::PreflightOutcome;
   api::Preflight result{.outcome = unfit.empty() ? kPassed : kReported,
                         .members = static_cast<std::int64_t>(best.size()),
+                        .left_out = left_out_,
                         .seconds = std::chrono::duration<double>(now - begun_).count(),
                         .compute_ms = compute_median.value_or(0) * kMilli,
                         .link_ms = link_median.value_or(0) * kMilli};

@@ -69,10 +69,11 @@ class Preflight {
     v1::ViewMember peer;  // as others are told of it, but for its address
     std::string host;
     bool ready = false;  // its data is open
+    bool knows = true;   // the check; one of an earlier release, which does not, is left out of it
   };
   // A view of these could be formed, or in time of `most`. The messages to be sent are added. The
   // result, once there is one: those that it excludes are lost then, and are waited for.
-  std::optional<api::Preflight> consider(const std::vector<Member>& members, int most, TimePoint now,
+  std::optional<api::Preflight> consider(const std::vector<Member>& all, int most, TimePoint now,
                                          std::vector<Send>& send);
   void take(StreamId from, const v1::PreflightResult& result);
   // The first moment at which consider() may say more without a result.
@@ -97,6 +98,7 @@ class Preflight {
   bool over_ = false;
   std::vector<Tested> tested_;  // empty: no check is under way
   int round_ = 0, checks_ = 0;
+  std::int64_t left_out_ = 0;
   std::uint64_t number_ = 0;              // of the newest message
   std::string error_;                     // the first that a member told
   std::optional<TimePoint> waits_since_;  // for members to be ready

@@ -292,8 +292,8 @@ bool CoordinatorCore::Impl::checks_first(const std::vector<Slot*>& chosen) {
   if (trained) preflight_.skip();
   std::vector<Preflight::Member> checked;
   for (const Slot* const slot : chosen)
-    checked.push_back(
-        {slot->stream, view_member(*slot), slot->hello->host(), slot->phase == Phase::kWaiting});
+    checked.push_back({slot->stream, view_member(*slot), slot->hello->host(), slot->phase == Phase::kWaiting,
+                       slot->hello->answers_preflight()});
   auto result = preflight_.consider(checked, places_.most_trainers(), now_, effects_.send);
   if (!preflight_.is_over()) reason_ = "the members are checked before the first step";
   if (!result) {

@@ -24,8 +24,12 @@ std::string text_of(const api::UnfitMember& member, const std::string& told) {
 
 std::string message_of(const api::Preflight& result, const std::string& why) {
   using enum api::PreflightOutcome;
+  const std::string left_out = result.left_out == 0
+                                   ? ""
+                                   : str_cat("; ", pluralize(result.left_out, "member is", "members are"),
+                                             " not tested, of a release that does not know the check");
   if (result.outcome == kFailed)
-    return str_cat("nothing is known of the members before the first step: ", why,
+    return str_cat("nothing is known of the members before the first step: ", why, left_out,
                    "; training begins all the same");
   const std::string time = milliseconds_text(result.seconds * 1000);
   if (result.outcome == kPassed) {
@@ -34,7 +38,7 @@ std::string message_of(const api::Preflight& result, const std::string& why) {
     if (result.link_ms > 0)
       figures += str_cat(figures.empty() ? "" : ", ", "link ", milliseconds_text(result.link_ms));
     return str_cat("all ", result.members, " members pass the check before the first step, in ", time,
-                   figures.empty() ? "" : str_cat(" (medians: ", figures, ")"));
+                   figures.empty() ? "" : str_cat(" (medians: ", figures, ")"), left_out);
   }
   std::string text, told;
   for (const api::UnfitMember& each : result.unfit) {
@@ -42,7 +46,8 @@ std::string message_of(const api::Preflight& result, const std::string& why) {
     if (!each.why.empty()) told = each.why;
   }
   return str_cat(result.unfit.size(), " of ", pluralize(result.members, "member", "members"),
-                 result.unfit.size() == 1 ? " fails" : " fail", " the check before the first step: ", text);
+                 result.unfit.size() == 1 ? " fails" : " fail", " the check before the first step: ", text,
+                 left_out);
 }
 
 }  // namespace paceline::diagnosis

@@ -328,6 +328,22 @@ TEST_F(PreflightCheckTest, AMemberThatDoesNotAnswerIsFoundInTheEnd) {
   EXPECT_EQ(result->unfit[0].ms, 0);
 }
 
+TEST_F(PreflightCheckTest, MembersThatDoNotKnowTheCheckAreLeftOutOfIt) {
+  make(4, {.excludes = true, .most = 3, .replaced = workers()});
+  members_[3].knows = members_[3].ready = false;
+  const api::Preflight result = run();
+  EXPECT_EQ(result.outcome, PreflightOutcome::kPassed);
+  EXPECT_EQ(result.members, 3);
+  EXPECT_EQ(result.left_out, 1);
+  make(1, {});
+  for (Preflight::Member& each : members_) each.knows = each.peer.index() == 1;
+  const auto alone = consider();
+  ASSERT_TRUE(alone);
+  EXPECT_EQ(alone->outcome, PreflightOutcome::kFailed);
+  EXPECT_EQ(alone->left_out, 4);
+  EXPECT_TRUE(check_->is_over());
+}
+
 TEST_F(PreflightCheckTest, TrainingBeginsWhereNobodyCanBeTested) {
   make(3, {.excludes = true, .most = 3, .replaced = workers()});
   for (int i = 0; i < 3; ++i) figures(i) = {kNotDone, kNotDone};

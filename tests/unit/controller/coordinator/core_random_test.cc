@@ -130,6 +130,7 @@ class World {
     in.hello.set_host_id(std::to_string(m.index));
     in.hello.set_pod(m.id());
     in.hello.set_incarnation(m.incarnation);
+    in.hello.set_answers_preflight(true);
     const std::uint64_t before = m.stream;
     if (!impostor || before == 0) m.stream = streams_;
     if (impostor && before == 0) m.gone = spoil(m);  // it may have taken the place: then it dies

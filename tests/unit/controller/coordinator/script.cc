@@ -257,6 +257,7 @@ class Player {
     hello.set_attempt(line.number("attempt", attempt_));
     hello.set_incarnation(line.number("incarnation", attempt_));
     hello.set_catches_up(line.number("catches", 1) != 0);
+    hello.set_answers_preflight(line.number("checks", 1) != 0);
     const int place =
         std::atoi(index.c_str()) + (role == "chief" ? 0 : chiefs_) + (role == "ps" ? workers_ : 0);
     hello.set_held_rank(static_cast<std::uint32_t>(line.number("rank", place)));

@@ -62,6 +62,17 @@ TEST(PreflightTextTest, MessageOfAPassTellsFigures) {
       "all 2 members pass the check before the first step, in 1.5 s (medians: compute 5.0 ms, link 2.0 ms)");
 }
 
+TEST(PreflightTextTest, MessageCountsMembersThatDoNotKnowTheCheck) {
+  api::Preflight result{.members = 2, .left_out = 1, .seconds = 1.5};
+  const std::string one = "; 1 member is not tested, of a release that does not know the check";
+  EXPECT_NE(message_of(result).find(one), std::string::npos);
+  result.outcome = api::PreflightOutcome::kFailed;
+  EXPECT_NE(message_of(result, "why").find(one), std::string::npos);
+  result.outcome = api::PreflightOutcome::kReported;
+  result.unfit.push_back(slow());
+  EXPECT_NE(message_of(result).find(one), std::string::npos);
+}
+
 TEST(PreflightTextTest, MessageOfAFailureTellsWhyAndThatTrainingBegins) {
   EXPECT_EQ(
       message_of({.outcome = api::PreflightOutcome::kFailed}, "no results"),
