@@ -15,6 +15,8 @@ namespace {
 
 using stragglers::even_shares;
 
+constexpr std::size_t kMostNamed = 4;  // members with fewer samples, in a text
+
 std::string seconds_text(double seconds) {
   return format_duration(
       std::chrono::round<std::chrono::milliseconds>(std::chrono::duration<double>(seconds)));
@@ -154,8 +156,20 @@ std::string BatchShares::text() const {
   const auto [least, most] = std::ranges::minmax_element(samples_);
   if (even_)
     return str_cat("each takes ", *most, " of ", batch_, " samples", *least < *most ? ", or one less" : "");
-  return str_cat(members_[static_cast<std::size_t>(least - samples_.begin())].name, " takes ", *least, " of ",
-                 batch_, " samples, others up to ", *most);
+  const std::int64_t even = batch_ / static_cast<std::int64_t>(samples_.size());
+  std::vector<std::size_t> fewer;
+  for (std::size_t i = 0; i < samples_.size(); ++i) {
+    if (samples_[i] < even || samples_[i] == *least) fewer.push_back(i);
+  }
+  std::ranges::stable_sort(fewer, {}, [this](std::size_t i) { return samples_[i]; });
+  std::string text;
+  for (std::size_t i = 0; i < std::min(fewer.size(), kMostNamed); ++i) {
+    text += i == 0
+                ? str_cat(members_[fewer[i]].name, " takes ", samples_[fewer[i]], " of ", batch_, " samples")
+                : str_cat(", ", members_[fewer[i]].name, " ", samples_[fewer[i]]);
+  }
+  if (fewer.size() > kMostNamed) text += str_cat(", ", fewer.size() - kMostNamed, " more fewer than ", even);
+  return str_cat(text, ", others up to ", *most);
 }
 
 }  // namespace paceline::coordinator

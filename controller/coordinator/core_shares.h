@@ -68,7 +68,8 @@ class BatchShares {
     std::string why;
   };
   Answer answer(const api::Straggler& straggler) const;
-  // "worker-1 takes 20 of 96 samples, others up to 38".
+  // "worker-1 takes 20 of 96 samples, others up to 38"; of several, "worker-1 takes 10 of 96 samples,
+  // worker-2 16, others up to 35".
   std::string text() const;
 
  private:

@@ -57,6 +57,21 @@ TEST_F(BatchSharesTest, BeginEven) {
   EXPECT_DOUBLE_EQ(shares_.share(0), 1.0 / 3);
 }
 
+TEST_F(BatchSharesTest, TextNamesAllThatTakeFewerAndCountsTheRest) {
+  const auto text_with = [this](const Samples& samples) {
+    std::vector<double> shares;
+    for (const std::int64_t each : samples) shares.push_back(static_cast<double>(each) / kBatch);
+    shares_.adopt(members(static_cast<int>(samples.size())), shares);
+    return shares_.text();
+  };
+  EXPECT_EQ(text_with({38, 20, 38}), "worker-1 takes 20 of 96 samples, others up to 38");
+  EXPECT_EQ(text_with({35, 16, 35, 10}), "worker-3 takes 10 of 96 samples, worker-1 16, others up to 35");
+  EXPECT_EQ(
+      text_with({4, 4, 4, 4, 4, 4, 12, 12, 12, 12, 12, 12}),
+      "worker-0 takes 4 of 96 samples, worker-1 4, worker-2 4, worker-3 4, 2 more fewer than 8, others up "
+      "to 12");
+}
+
 TEST_F(BatchSharesTest, FollowSpeedOnceTheJobHasLostEnough) {
   // 0.122 s instead of 0.2: 39 % of the time.
   EXPECT_EQ(seconds_until_due({0.1, 0.2, 0.1}, {slow()}), 26);
