@@ -287,7 +287,9 @@ class RunCommand {
     if (interrupts_ > 0 && !failure_told_ && state_.phase != "Succeeded") {
       state_.phase = kStopped;
       state_.reason = kStopped;
-      state_.message = str_cat("stopped by its user at step ", state_.progress.step);
+      const bool tells = setup_.job.job.spec.training || state_.progress.step > 0;  // of its steps
+      state_.message =
+          str_cat("stopped by its user", tells ? str_cat(" at step ", state_.progress.step) : "");
     }
     if (!is_finished(state_)) {
       state_.phase = "Failed";

@@ -44,11 +44,11 @@ api::MemberStatus member_status(const Observed& observed, const cluster::Pod& po
   if (finished && pod.phase != cluster::PodPhase::kSucceeded) status.phase = kFinishedPhase;
   const ReportedMember* member = find_member(observed, pod.spec.role, pod.spec.index);
   if (is_lost(observed, pod.spec.role, pod.spec.index)) status.phase = kLostPhase;
-  if (member == nullptr) return status;
+  // An earlier pod of its place, in this attempt or the one before, has told of itself alone.
+  if (member == nullptr || (!member->pod.empty() && member->pod != pod.spec.name)) return status;
   status.rank = member->rank;
   status.step = member->step;
-  // What an earlier pod of its place has counted is not its own.
-  if (member->pod.empty() || member->pod == pod.spec.name) status.telemetry = member->telemetry;
+  status.telemetry = member->telemetry;
   const bool says_phase = observed.report && !member->phase.empty();
   if (status.phase != kLostPhase && !finished && !pod.ended() && !leaves && says_phase)
     status.phase = member->phase;

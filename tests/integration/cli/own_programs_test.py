@@ -113,6 +113,13 @@ for step in range(1, 1000000):
         self.assertIn("/no/such/program", self.log("worker-0") + result.stderr)
 
 
+    def test_no_step_is_told_of_programs_that_tell_of_none(self):
+        process = self.start("run", self.write(job(["sleep", "1000"])))
+        until(lambda: (self.status("own") or {}).get("phase") == "Running", 20 * SLOW, "it runs")
+        self.stop(process)
+        self.assertNotIn("at step", process.stderr.read())
+        self.nothing_left()
+
     def test_a_run_is_suspended_resumed_and_scaled(self):
         process = self.start_example(slow="-1")
 

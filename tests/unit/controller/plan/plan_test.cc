@@ -164,6 +164,15 @@ TEST(PlanTest, SamplesThatWereLeftOutAreSummedOverAllMembersThatTheJobHasHad) {
   EXPECT_EQ(look(), 41);
 }
 
+TEST(PlanTest, PodHasNothingOfAnEarlierOnesReport) {
+  Observed world = make_running_world(0, 1);
+  world.report->members.at(0).pod = world.pods.at(0).spec.name;
+  ASSERT_GT(plan(world).status.members.at(0).step, 0);
+  world.pods.at(0).spec.name = "fashion-worker-0-1";
+  EXPECT_EQ(plan(world).status.members.at(0).step, 0);
+  EXPECT_LT(plan(world).status.members.at(0).rank, 0);
+}
+
 TEST(PlanTest, ConditionsTellTheStory) {
   Observed world = make_running_world(0, 1);
   world.report->state = JobState::kFinished;
