@@ -101,7 +101,7 @@ class CliTest(CliCase):
         self.ends(0, "run", self.write(job(steps=50, extra="  checkpoint: {everySteps: 50}\n")))
         idle = "template: {spec: {containers: [{name: trainer, command: [sleep, '1000']}]}}"
         process = self.start("run", self.write(job(steps=80).replace("chief: {}", f"chief: {{{idle}}}")), "--resume")
-        until(lambda: len(self.status("digits").get("members", ())) == 2, 20 * SLOW, "the run has begun")
+        until(lambda: self.status("digits")["phase"] == "Starting" and len(self.status("digits")["members"]) == 2, 20 * SLOW, "the run has begun")
         begun = self.status("digits")
         self.assertEqual((begun["step"], begun["totalSteps"]), (50, 80))
         self.stop(process, seconds=40)
