@@ -10,19 +10,14 @@
 #include "base/clock.h"
 #include "controller/cluster/kube/json.h"
 #include "controller/cluster/kube/resources.h"
+#include "controller/jobs/job_source.h"
 
 namespace paceline::cli {
 
 // As kubectl asks for them: every reader's role has this one, not every role has events.k8s.io.
 inline constexpr kube::Resource kCoreEvents{"v1", "events", "Event"};
 
-struct EventView {
-  std::string key, resource_version;  // namespace/name
-  std::optional<WallTime> last;       // when it was last seen
-  std::int64_t count = 1;
-  bool warning = false;
-  std::string reason, object, message;  // object: "tj/digits", "pod/digits-worker-0-0"
-};
+using jobs::EventView;
 EventView read_event(const kube::Json& object);
 
 // Whether it is about this job or one of its pods, of any attempt. Empty job: about any job's object or pod.
