@@ -80,7 +80,7 @@ class ControllerImpl final : public Controller {
       return absl::InvalidArgumentError(str_cat("leader election: ", error));
     }
     PL_RETURN_IF_ERROR(open_coordinators());
-    std::map<std::string, web::HttpServer::Handler> handlers;
+    std::map<std::string, web::HttpServer::PathHandler> handlers;
     handlers["/healthz"] = [] { return web::HttpAnswer{200, "ok\n"}; };
     handlers["/readyz"] = [this] {
       return warm_.load()

@@ -1,22 +1,34 @@
-// libmicrohttpd runs in a thread of ours (MHD_run_wait), so that the same thread may also end connections
-// that take too long: its own time-out counts silence only.
+// libmicrohttpd runs in a thread of ours, which waits for its sockets and for an eventfd that others write to
+// when an answer is there or a stream may have more. A connection that has nothing to send is suspended, and
+// costs nothing until the thread finds something for it. The same thread ends connections that take too long:
+// the library's own time-out counts silence only.
+//
+// MHD_Connection, its Exchange and all maps belong to that thread.
 
 #include "controller/web/http_server.h"
 
-#include <arpa/inet.h>
 #include <microhttpd.h>
-#include <netinet/in.h>
+#include <poll.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
 #include <charconv>
 #include <cstring>
+#include <optional>
+#include <set>
 #include <stop_token>
 #include <string_view>
 #include <thread>
 #include <utility>
 
+#include "base/guarded.h"
 #include "base/status.h"
+#include "base/text.h"
 #include "base/unique_fd.h"
+#include "controller/web/listen_socket.h"
 
 namespace paceline::web {
 
@@ -24,89 +36,124 @@ namespace {
 
 constexpr int kWaitMs = 100;  // between two looks at the stop and at late connections
 constexpr unsigned kSilenceSeconds = 5;
+constexpr std::uint64_t kPassesPerLook = 8;    // at readers that may have gone
+constexpr std::size_t kBlockBytes = 32 << 10;  // of a stream, at once
+constexpr int kStreamBufferBytes = 128 << 10;  // that the kernel keeps for a reader
 
-struct Address {
-  sockaddr_storage storage{};
-  socklen_t length = 0;
+// Outlives the server where answers come late.
+class Waker {
+ public:
+  Waker() : fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+  void wake() const { (void)!::write(fd_.get(), &kOne, sizeof(kOne)); }
+  void take() const {
+    std::uint64_t count = 0;
+    (void)!::read(fd_.get(), &count, sizeof(count));
+  }
+  int fd() const { return fd_.get(); }
+
+ private:
+  static constexpr std::uint64_t kOne = 1;
+  const UniqueFd fd_;
 };
 
-absl::StatusOr<Address> parse_address(const std::string& text) {
-  const auto wrong = [&](std::string_view why) {
-    return absl::InvalidArgumentError(
-        str_cat("address \"", text, "\": ", why, "; it must be IP:PORT or :PORT, such as 0.0.0.0:8080"));
-  };
-  const std::size_t colon = text.rfind(':');
-  if (colon == std::string::npos) return wrong("there is no port");
-  std::uint16_t port = 0;
-  const char* const end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data() + colon + 1, end, port);
-  if (error != std::errc() || stop != end) return wrong("the port is no number from 0 to 65535");
-  std::string host = text.substr(0, colon);
-  if (host.size() >= 2 && host.front() == '[' && host.back() == ']') host = host.substr(1, host.size() - 2);
-  Address address;
-  auto* const v4 = reinterpret_cast<sockaddr_in*>(&address.storage);
-  auto* const v6 = reinterpret_cast<sockaddr_in6*>(&address.storage);
-  if (host.empty() || inet_pton(AF_INET, host.c_str(), &v4->sin_addr) == 1) {
-    v4->sin_family = AF_INET;
-    v4->sin_port = htons(port);
-    address.length = sizeof(*v4);
-  } else if (inet_pton(AF_INET6, host.c_str(), &v6->sin6_addr) == 1) {
-    v6->sin6_family = AF_INET6;
-    v6->sin6_port = htons(port);
-    address.length = sizeof(*v6);
-  } else {
-    return wrong("the host is no IP address");
+class PendingAnswer final {
+ public:
+  explicit PendingAnswer(std::shared_ptr<const Waker> waker) : waker_(std::move(waker)) {}
+  void give(HttpAnswer answer) {
+    {
+      auto kept = answer_.lock();
+      if (kept->given) return;
+      kept->given = true;
+      kept->answer = std::move(answer);
+    }
+    waker_->wake();
   }
-  return address;
+  // Once.
+  std::optional<HttpAnswer> take() { return std::exchange(answer_.lock()->answer, std::nullopt); }
+  bool is_there() { return answer_.lock()->answer.has_value(); }
+
+ private:
+  struct Kept {
+    bool given = false;
+    std::optional<HttpAnswer> answer;
+  };
+  const std::shared_ptr<const Waker> waker_;
+  Guarded<Kept> answer_;
+};
+
+// The last copy of a Reply that goes without an answer gives one.
+class ReplyTarget final : public Reply::Target {
+ public:
+  explicit ReplyTarget(std::shared_ptr<PendingAnswer> pending) : pending_(std::move(pending)) {}
+  ~ReplyTarget() override { pending_->give({500, "there is no answer\n"}); }
+  void answer(HttpAnswer answer) override { pending_->give(std::move(answer)); }
+
+ private:
+  const std::shared_ptr<PendingAnswer> pending_;
+};
+
+// One request and its answer.
+struct Exchange {
+  MHD_Connection* connection = nullptr;
+  HttpRequest request;
+  std::shared_ptr<PendingAnswer> pending;  // null: the handler is not asked yet
+  bool too_large = false;
+  std::shared_ptr<HttpStream> stream;
+  HttpStream::Piece piece;  // of the stream: on its way
+  std::size_t sent = 0;     // of the piece
+};
+
+MHD_Result add_field(void* to, MHD_ValueKind, const char* name, const char* value) {
+  auto& fields = *static_cast<HttpRequest::Fields*>(to);
+  fields.emplace(name, value == nullptr ? "" : value);
+  return MHD_YES;
 }
 
-absl::StatusOr<UniqueFd> listen_on(const std::string& text) {
-  PL_ASSIGN_OR_RETURN(const Address address, parse_address(text));
-  const auto failed = [&](const char* what) {
-    return absl::UnavailableError(str_cat("address \"", text, "\": ", what, ": ", std::strerror(errno)));
-  };
-  UniqueFd fd(::socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!fd.valid()) return failed("no socket");
-  const int on = 1;
-  (void)::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-  if (::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address.storage), address.length) != 0) {
-    return failed("it can't be bound");
-  }
-  if (::listen(fd.get(), SOMAXCONN) != 0) return failed("it can't be listened on");
-  return fd;
+MHD_Result add_header(void* to, MHD_ValueKind, const char* name, const char* value) {
+  auto& fields = *static_cast<HttpRequest::Fields*>(to);
+  std::string key = name;
+  std::ranges::transform(key, key.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c; });
+  std::string& joined = fields[key];
+  joined = str_cat(joined, joined.empty() ? "" : ", ", value == nullptr ? "" : value);
+  return MHD_YES;
+}
+
+HttpRequest request_of(MHD_Connection* connection, const char* path, const char* method) {
+  HttpRequest request{.method = method, .path = path};
+  MHD_get_connection_values(connection, MHD_GET_ARGUMENT_KIND, &add_field, &request.query);
+  MHD_get_connection_values(connection, MHD_HEADER_KIND, &add_header, &request.headers);
+  return request;
 }
 
 class HttpServerImpl final : public HttpServer {
  public:
-  HttpServerImpl(std::map<std::string, Handler> handlers, const Clock& clock)
-      : handlers_(std::move(handlers)), clock_(clock) {}
+  HttpServerImpl(Handler handler, const HttpLimits& limits, const Clock& clock)
+      : handler_(std::move(handler)), limits_(limits), clock_(clock) {}
   ~HttpServerImpl() override {
     thread_.request_stop();
+    waker_->wake();
     if (thread_.joinable()) thread_.join();
     if (daemon_ != nullptr) MHD_stop_daemon(daemon_);
   }
 
   absl::Status listen(const std::string& address) {
-    PL_ASSIGN_OR_RETURN(UniqueFd fd, listen_on(address));
-    sockaddr_storage bound{};
-    socklen_t length = sizeof(bound);
-    if (::getsockname(fd.get(), reinterpret_cast<sockaddr*>(&bound), &length) != 0) {
-      return absl::UnavailableError(str_cat("address \"", address, "\": ", std::strerror(errno)));
-    }
-    port_ = ntohs(bound.ss_family == AF_INET6 ? reinterpret_cast<sockaddr_in6*>(&bound)->sin6_port
-                                              : reinterpret_cast<sockaddr_in*>(&bound)->sin_port);
-    daemon_ = MHD_start_daemon(
-        MHD_USE_EPOLL, 0, nullptr, nullptr, &on_request, this, MHD_OPTION_LISTEN_SOCKET, fd.get(),
-        MHD_OPTION_CONNECTION_LIMIT, kMaxConnections, MHD_OPTION_CONNECTION_MEMORY_LIMIT, kMaxRequestBytes,
-        MHD_OPTION_CONNECTION_TIMEOUT, kSilenceSeconds, MHD_OPTION_NOTIFY_CONNECTION, &on_connection, this,
-        MHD_OPTION_EXTERNAL_LOGGER, &ignore, nullptr, MHD_OPTION_END);
+    PL_ASSIGN_OR_RETURN(ListenSocket socket, listen_on(address));
+    port_ = socket.port;
+    daemon_ = MHD_start_daemon(MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME, 0, nullptr, nullptr, &on_request,
+                               this, MHD_OPTION_LISTEN_SOCKET, socket.fd.get(), MHD_OPTION_CONNECTION_LIMIT,
+                               limits_.connections, MHD_OPTION_CONNECTION_MEMORY_LIMIT, limits_.head_bytes,
+                               MHD_OPTION_CONNECTION_TIMEOUT, kSilenceSeconds, MHD_OPTION_NOTIFY_CONNECTION,
+                               &on_connection, this, MHD_OPTION_NOTIFY_COMPLETED, &on_completed, this,
+                               MHD_OPTION_EXTERNAL_LOGGER, &ignore, nullptr, MHD_OPTION_END);
     if (daemon_ == nullptr) return absl::UnavailableError("the HTTP server could not be started");
-    (void)fd.release();  // the daemon's
+    (void)socket.fd.release();  // the daemon's
     thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
     return absl::OkStatus();
   }
 
   int port() const override { return port_; }
+  void wake() override { waker_->wake(); }
+  unsigned streams() const override { return streams_.load(); }
 
  private:
   static void ignore(void*, const char*, va_list) {}  // garbage from outside is no news
@@ -117,71 +164,258 @@ class HttpServerImpl final : public HttpServer {
     if (code == MHD_CONNECTION_NOTIFY_CLOSED) {
       server->ends_.erase(connection);
     } else {
-      server->ends_[connection] = server->clock_.now() + kConnectionLimit;
+      server->ends_[connection] = server->clock_.now() + server->limits_.request;
     }
+  }
+
+  static void on_completed(void* self, MHD_Connection* connection, void** state, MHD_RequestTerminationCode) {
+    auto* const server = static_cast<HttpServerImpl*>(self);
+    const std::unique_ptr<Exchange> exchange(static_cast<Exchange*>(*state));
+    *state = nullptr;
+    if (exchange == nullptr) return;
+    server->suspended_.erase(exchange.get());
+    if (exchange->stream != nullptr) --server->streams_;
+    server->ends_[connection] = server->clock_.now() + server->limits_.request;  // of the next request
   }
 
   static MHD_Result on_request(void* self, MHD_Connection* connection, const char* path, const char* method,
-                               const char*, const char*, std::size_t* body, void**) {
-    const auto* const server = static_cast<const HttpServerImpl*>(self);
-    *body = 0;  // whatever comes is passed over
-    const std::string_view verb = method;
-    HttpAnswer answer;
-    const auto handler = server->handlers_.find(path);
-    if (verb != "GET" && verb != "HEAD") {
-      answer = {405, "only GET and HEAD are served\n"};
-    } else if (handler == server->handlers_.end()) {
-      answer = {404, server->known_paths()};
-    } else {
-      answer = handler->second();
+                               const char*, const char* data, std::size_t* size, void** state) {
+    auto* const server = static_cast<HttpServerImpl*>(self);
+    if (*state == nullptr) {
+      auto exchange = std::make_unique<Exchange>();
+      exchange->connection = connection;
+      exchange->request = request_of(connection, path, method);
+      // Refused before it comes where it says so; else where the bound is passed.
+      exchange->too_large = server->says_too_large(exchange->request);
+      *state = exchange.release();
+      return static_cast<Exchange*>(*state)->too_large
+                 ? server->send(*static_cast<Exchange*>(*state), too_large())
+                 : MHD_YES;
     }
-    MHD_Response* const response =
-        MHD_create_response_from_buffer(answer.body.size(), answer.body.data(), MHD_RESPMEM_MUST_COPY);
-    if (response == nullptr) return MHD_NO;
-    MHD_add_response_header(response, "Content-Type", answer.content_type.c_str());
-    MHD_add_response_header(response, "Connection", "close");
-    MHD_add_response_header(response, "Cache-Control", "no-store");
-    if (answer.status == MHD_HTTP_METHOD_NOT_ALLOWED) MHD_add_response_header(response, "Allow", "GET, HEAD");
-    const MHD_Result result = MHD_queue_response(connection, static_cast<unsigned>(answer.status), response);
-    MHD_destroy_response(response);
-    return result;
+    return server->go_on(*static_cast<Exchange*>(*state), data, size);
   }
 
-  std::string known_paths() const {
-    std::string text = "there is nothing here; try";
-    for (const auto& [path, handler] : handlers_) text += str_cat(" ", path);
-    return text + "\n";
+  static HttpAnswer too_large() { return {413, "the body is too large\n"}; }
+
+  bool says_too_large(const HttpRequest& request) const {
+    const std::string& text = request.header("content-length");
+    std::size_t length = 0;
+    const auto parsed = std::from_chars(text.data(), text.data() + text.size(), length);
+    return !text.empty() && (parsed.ec != std::errc() || length > limits_.body_bytes);
+  }
+
+  MHD_Result go_on(Exchange& exchange, const char* data, std::size_t* size) {
+    if (*size > 0) {
+      exchange.too_large |= exchange.request.body.size() + *size > limits_.body_bytes;
+      if (!exchange.too_large) exchange.request.body.append(data, *size);
+      *size = 0;
+      return MHD_YES;
+    }
+    if (exchange.pending == nullptr) {
+      exchange.pending = std::make_shared<PendingAnswer>(waker_);
+      Reply reply(std::make_shared<ReplyTarget>(exchange.pending));
+      if (exchange.too_large) {
+        reply(too_large());
+      } else {
+        handler_(std::move(exchange.request), std::move(reply));
+      }
+    }
+    if (std::optional<HttpAnswer> answer = exchange.pending->take())
+      return send(exchange, *std::move(answer));
+    if (stopping_) return MHD_NO;
+    suspend(exchange);
+    return MHD_YES;
+  }
+
+  MHD_Result send(Exchange& exchange, HttpAnswer answer) {
+    if (answer.stream != nullptr && streams_ >= limits_.streams)
+      answer = {503, str_cat("there are ", limits_.streams, " streams already; try again later\n")};
+    MHD_Response* response = nullptr;
+    if (answer.stream != nullptr) {
+      response = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, kBlockBytes, &read_stream,
+                                                   new StreamOf{this, &exchange}, &end_stream);
+    } else {
+      response =
+          MHD_create_response_from_buffer(answer.body.size(), answer.body.data(), MHD_RESPMEM_MUST_COPY);
+    }
+    if (response == nullptr) return MHD_NO;
+    if (answer.stream != nullptr) begin_stream(exchange, std::move(answer.stream));
+    if (!answer.content_type.empty())
+      MHD_add_response_header(response, "Content-Type", answer.content_type.c_str());
+    if (!limits_.keep_alive) MHD_add_response_header(response, "Connection", "close");
+    bool cached = false;
+    for (const auto& [name, value] : answer.headers) {
+      cached |= name == "Cache-Control";
+      MHD_add_response_header(response, name.c_str(), value.c_str());
+    }
+    if (!cached) MHD_add_response_header(response, "Cache-Control", "no-store");
+    const MHD_Result queued =
+        MHD_queue_response(exchange.connection, static_cast<unsigned>(answer.status), response);
+    MHD_destroy_response(response);
+    return queued;
+  }
+
+  struct StreamOf {
+    HttpServerImpl* server;
+    Exchange* exchange;
+  };
+  static void end_stream(void* of) { delete static_cast<StreamOf*>(of); }
+
+  void begin_stream(Exchange& exchange, std::shared_ptr<HttpStream> stream) {
+    exchange.stream = std::move(stream);
+    ++streams_;
+    MHD_set_connection_option(exchange.connection, MHD_CONNECTION_OPTION_TIMEOUT, 0U);  // ends_ counts
+    if (const int fd = socket_of(exchange.connection); fd >= 0)
+      (void)::setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &kStreamBufferBytes, sizeof(kStreamBufferBytes));
+  }
+
+  static ssize_t read_stream(void* of, std::uint64_t, char* to, std::size_t room) {
+    const auto [server, exchange] = *static_cast<StreamOf*>(of);
+    return server->next_block(*exchange, to, room);
+  }
+
+  // It is asked only when the reader has taken what was before, but for what lies in the kernel.
+  ssize_t next_block(Exchange& exchange, char* to, std::size_t room) {
+    if (stopping_) return MHD_CONTENT_READER_END_WITH_ERROR;
+    ends_[exchange.connection] = clock_.now() + limits_.slow_reader;
+    if (!has_more(exchange)) {
+      if (exchange.piece.last) return MHD_CONTENT_READER_END_OF_STREAM;
+      take_piece(exchange);
+    }
+    if (!has_more(exchange)) {
+      if (exchange.piece.last) return MHD_CONTENT_READER_END_OF_STREAM;
+      suspend(exchange);
+      return 0;
+    }
+    const std::string_view rest = std::string_view(*exchange.piece.text).substr(exchange.sent, room);
+    std::memcpy(to, rest.data(), rest.size());
+    exchange.sent += rest.size();
+    return static_cast<ssize_t>(rest.size());
+  }
+
+  static bool has_more(const Exchange& exchange) {
+    return exchange.piece.text != nullptr && exchange.sent < exchange.piece.text->size();
+  }
+
+  void take_piece(Exchange& exchange) {
+    exchange.piece = exchange.stream->next(clock_.now());
+    exchange.sent = 0;
+  }
+
+  void suspend(Exchange& exchange) {
+    ends_[exchange.connection] = TimePoint::max();  // it waits for us
+    suspended_.insert(&exchange);
+    MHD_suspend_connection(exchange.connection);
+  }
+
+  void resume(Exchange& exchange) {
+    ends_[exchange.connection] = clock_.now() + (exchange.stream ? limits_.slow_reader : limits_.request);
+    suspended_.erase(&exchange);
+    MHD_resume_connection(exchange.connection);
+  }
+
+  // The library does not look at a suspended connection: a reader that has gone would be noticed at the next
+  // piece only.
+  bool has_gone(const Exchange& exchange) const {
+    char byte = 0;
+    return passes_ % kPassesPerLook == 0 &&
+           ::recv(socket_of(exchange.connection), &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+  }
+
+  bool may_go_on(Exchange& exchange) {
+    if (exchange.stream == nullptr) return exchange.pending->is_there();
+    take_piece(exchange);
+    exchange.piece.last |= has_gone(exchange);
+    return has_more(exchange) || exchange.piece.last;
+  }
+
+  void resume_those_with_more() {
+    ++passes_;
+    std::vector<Exchange*> ready;
+    for (Exchange* exchange : suspended_) {
+      if (may_go_on(*exchange)) ready.push_back(exchange);
+    }
+    for (Exchange* exchange : ready) resume(*exchange);
+  }
+
+  static int socket_of(MHD_Connection* connection) {
+    const MHD_ConnectionInfo* info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+    return info == nullptr ? -1 : info->connect_fd;
+  }
+
+  void end_late() {
+    const TimePoint now = clock_.now();
+    for (const auto& [connection, end] : ends_) {
+      if (now >= end) (void)::shutdown(socket_of(connection), SHUT_RDWR);
+    }
+  }
+
+  // What the library waits for, our own waker, and the time until the next look.
+  void wait() const {
+    MHD_UNSIGNED_LONG_LONG until = kWaitMs;
+    int limit_ms = kWaitMs;
+    if (MHD_get_timeout(daemon_, &until) == MHD_YES)
+      limit_ms = static_cast<int>(std::min<std::uint64_t>(until, kWaitMs));
+    const MHD_DaemonInfo* const info = MHD_get_daemon_info(daemon_, MHD_DAEMON_INFO_EPOLL_FD);
+    pollfd waits[2] = {{waker_->fd(), POLLIN, 0}, {info == nullptr ? -1 : info->epoll_fd, POLLIN, 0}};
+    if (::poll(waits, 2, limit_ms) > 0 && waits[0].revents != 0) waker_->take();
   }
 
   void run(const std::stop_token& stop) {
     while (!stop.stop_requested()) {
-      (void)MHD_run_wait(daemon_, kWaitMs);
-      const TimePoint now = clock_.now();
-      for (const auto& [connection, end] : ends_) {
-        if (now < end) continue;
-        const MHD_ConnectionInfo* info =
-            MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
-        if (info != nullptr) (void)::shutdown(info->connect_fd, SHUT_RDWR);
-      }
+      wait();
+      resume_those_with_more();
+      (void)MHD_run(daemon_);
+      end_late();
     }
+    // The library wants none suspended at its end.
+    stopping_ = true;
+    while (!suspended_.empty()) resume(**suspended_.begin());
+    (void)MHD_run(daemon_);
   }
 
-  const std::map<std::string, Handler> handlers_;
+  const Handler handler_;
+  const HttpLimits limits_;
   const Clock& clock_;
+  const std::shared_ptr<const Waker> waker_ = std::make_shared<Waker>();
   int port_ = 0;
   MHD_Daemon* daemon_ = nullptr;
-  std::map<MHD_Connection*, TimePoint> ends_;  // the thread's; after it, the destructor's
+  std::atomic<unsigned> streams_ = 0;
+  // The thread's; after it, the destructor's.
+  bool stopping_ = false;
+  std::uint64_t passes_ = 0;
+  std::map<MHD_Connection*, TimePoint> ends_;
+  std::set<Exchange*> suspended_;
   std::jthread thread_;
 };
 
+HttpAnswer answer_path(const std::map<std::string, HttpServer::PathHandler>& handlers,
+                       const HttpRequest& request) {
+  if (request.method != "GET" && request.method != "HEAD") return {405, "only GET and HEAD are served\n"};
+  if (const auto found = handlers.find(request.path); found != handlers.end()) return found->second();
+  std::string text = "there is nothing here; try";
+  for (const auto& [path, handler] : handlers) text += str_cat(" ", path);
+  return {404, text + "\n"};
+}
+
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::start(const std::string& address,
-                                                              std::map<std::string, Handler> handlers,
-                                                              const Clock& clock) {
-  auto server = std::make_unique<HttpServerImpl>(std::move(handlers), clock);
+absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::start(const std::string& address, Handler handler,
+                                                              const HttpLimits& limits, const Clock& clock) {
+  auto server = std::make_unique<HttpServerImpl>(std::move(handler), limits, clock);
   PL_RETURN_IF_ERROR(server->listen(address));
   return server;
+}
+
+absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::start(const std::string& address,
+                                                              std::map<std::string, PathHandler> handlers,
+                                                              const Clock& clock) {
+  return start(
+      address,
+      [handlers = std::move(handlers)](const HttpRequest& request, const Reply& reply) {
+        reply(answer_path(handlers, request));
+      },
+      {.body_bytes = kMaxRequestBytes}, clock);
 }
 
 }  // namespace paceline::web

@@ -1,12 +1,13 @@
 #pragma once
 
-// A small HTTP/1.1 server for probes and metrics, over libmicrohttpd. GET and HEAD of whole paths; one answer
-// per connection.
+// An HTTP/1.1 server over libmicrohttpd, for probes, metrics and the dashboard: whole answers, answers that
+// come later, and streams.
 //
-// One thread serves all connections and calls the handlers, which must not block. Thread-safe. Bounds:
-// kMaxConnections (further ones wait), kMaxRequestBytes for request and answer's head,
-// kConnectionLimit from the first byte to the last, whatever the other side does (the place of a connection
-// that is ended so is free within 5 s).
+// One thread serves all connections and calls handlers and streams, which must not block: what takes longer
+// is answered by another thread. Thread-safe. Bounds (HttpLimits): connections (further ones wait), bytes of
+// a request's head and body, and the time from a request's first byte to its answer's last, whatever the
+// other side does (the place of a connection that is ended so is free within 5 s). A stream has no end of its
+// own; one whose reader takes no byte for `slow_reader` is dropped.
 
 #include <cstddef>
 #include <functional>
@@ -16,6 +17,7 @@
 
 #include "absl/status/statusor.h"
 #include "base/clock.h"
+#include "controller/web/http_message.h"
 
 namespace paceline::web {
 
@@ -23,25 +25,52 @@ inline constexpr unsigned kMaxConnections = 64;
 inline constexpr std::size_t kMaxRequestBytes = 32 << 10;
 inline constexpr Duration kConnectionLimit = std::chrono::seconds(10);
 
-struct HttpAnswer {
-  int status = 200;
-  std::string body;
-  std::string content_type = "text/plain; charset=utf-8";
+struct HttpLimits {
+  unsigned connections = kMaxConnections;
+  unsigned streams = 0;                       // of them at once; further ones get 503
+  std::size_t head_bytes = kMaxRequestBytes;  // of a request and of an answer
+  std::size_t body_bytes = 0;                 // of a request; more get 413
+  bool keep_alive = false;                    // several requests for each connection
+  Duration request = kConnectionLimit;
+  Duration slow_reader = std::chrono::seconds(20);
+};
+
+// Answers one request. The first call counts; any thread may make it, also when server or connection are
+// gone. Where no copy is left and none was made, the answer is 500.
+class Reply {
+ public:
+  class Target {
+   public:
+    virtual ~Target() = default;
+    virtual void answer(HttpAnswer answer) = 0;
+  };
+  explicit Reply(std::shared_ptr<Target> target) : target_(std::move(target)) {}
+  void operator()(HttpAnswer answer) const { target_->answer(std::move(answer)); }
+
+ private:
+  std::shared_ptr<Target> target_;
 };
 
 class HttpServer {
  public:
-  using Handler = std::function<HttpAnswer()>;
+  using Handler = std::function<void(HttpRequest request, Reply reply)>;
+  using PathHandler = std::function<HttpAnswer()>;
 
   // Listens on "host:port" (an IP address; [::1]:8080 for IPv6; port 0: the system's choice; an empty host:
-  // all addresses) and serves `handlers` by path. INVALID_ARGUMENT: the address; UNAVAILABLE: the system's
-  // reason. `clock` must outlive it.
+  // all addresses). INVALID_ARGUMENT: the address; UNAVAILABLE: the system's reason. `clock` must outlive it.
+  static absl::StatusOr<std::unique_ptr<HttpServer>> start(const std::string& address, Handler handler,
+                                                           const HttpLimits& limits, const Clock& clock);
+  // Serves GET and HEAD of these paths, without bodies, one for each connection.
   static absl::StatusOr<std::unique_ptr<HttpServer>> start(const std::string& address,
-                                                           std::map<std::string, Handler> handlers,
+                                                           std::map<std::string, PathHandler> handlers,
                                                            const Clock& clock);
   virtual ~HttpServer() = default;  // ends all connections
 
   virtual int port() const = 0;
+  // Asks the streams for more.
+  virtual void wake() = 0;
+  // How many there are now.
+  virtual unsigned streams() const = 0;
 };
 
 }  // namespace paceline::web
