@@ -1,7 +1,7 @@
 #pragma once
 
-// Where jobs are found: an API server, or the runs of this machine, which are shown as the same objects. The
-// commands and the dashboard read and edit jobs by it alone. Errors are for people.
+// The place where jobs are found: an API server, or the runs of this machine, which are shown as the same
+// objects. The commands and the dashboard read and edit jobs by it alone. Errors are for people.
 
 #include <cstdint>
 #include <functional>

@@ -28,7 +28,6 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "base/unique_fd.h"
-#include "controller/web/listen_socket.h"
 
 namespace paceline::web {
 
@@ -136,8 +135,7 @@ class HttpServerImpl final : public HttpServer {
     if (daemon_ != nullptr) MHD_stop_daemon(daemon_);
   }
 
-  absl::Status listen(const std::string& address) {
-    PL_ASSIGN_OR_RETURN(ListenSocket socket, listen_on(address));
+  absl::Status serve(ListenSocket socket) {
     port_ = socket.port;
     daemon_ = MHD_start_daemon(MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME, 0, nullptr, nullptr, &on_request,
                                this, MHD_OPTION_LISTEN_SOCKET, socket.fd.get(), MHD_OPTION_CONNECTION_LIMIT,
@@ -152,7 +150,9 @@ class HttpServerImpl final : public HttpServer {
   }
 
   int port() const override { return port_; }
-  void wake() override { waker_->wake(); }
+  std::function<void()> waker() const override {
+    return [waker = waker_] { waker->wake(); };
+  }
   unsigned streams() const override { return streams_.load(); }
 
  private:
@@ -350,7 +350,7 @@ class HttpServerImpl final : public HttpServer {
     }
   }
 
-  // What the library waits for, our own waker, and the time until the next look.
+  // Waits for what the library waits for, our own waker, and the time until the next look.
   void wait() const {
     MHD_UNSIGNED_LONG_LONG until = kWaitMs;
     int limit_ms = kWaitMs;
@@ -402,8 +402,14 @@ HttpAnswer answer_path(const std::map<std::string, HttpServer::PathHandler>& han
 
 absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::start(const std::string& address, Handler handler,
                                                               const HttpLimits& limits, const Clock& clock) {
+  PL_ASSIGN_OR_RETURN(ListenSocket socket, listen_on(address));
+  return start(std::move(socket), std::move(handler), limits, clock);
+}
+
+absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::start(ListenSocket socket, Handler handler,
+                                                              const HttpLimits& limits, const Clock& clock) {
   auto server = std::make_unique<HttpServerImpl>(std::move(handler), limits, clock);
-  PL_RETURN_IF_ERROR(server->listen(address));
+  PL_RETURN_IF_ERROR(server->serve(std::move(socket)));
   return server;
 }
 

@@ -18,6 +18,7 @@
 #include "absl/status/statusor.h"
 #include "base/clock.h"
 #include "controller/web/http_message.h"
+#include "controller/web/listen_socket.h"
 
 namespace paceline::web {
 
@@ -60,6 +61,9 @@ class HttpServer {
   // all addresses). INVALID_ARGUMENT: the address; UNAVAILABLE: the system's reason. `clock` must outlive it.
   static absl::StatusOr<std::unique_ptr<HttpServer>> start(const std::string& address, Handler handler,
                                                            const HttpLimits& limits, const Clock& clock);
+  // The same at a socket that listens already.
+  static absl::StatusOr<std::unique_ptr<HttpServer>> start(ListenSocket socket, Handler handler,
+                                                           const HttpLimits& limits, const Clock& clock);
   // Serves GET and HEAD of these paths, without bodies, one for each connection.
   static absl::StatusOr<std::unique_ptr<HttpServer>> start(const std::string& address,
                                                            std::map<std::string, PathHandler> handlers,
@@ -67,8 +71,10 @@ class HttpServer {
   virtual ~HttpServer() = default;  // ends all connections
 
   virtual int port() const = 0;
-  // Asks the streams for more.
-  virtual void wake() = 0;
+  // Asks the streams for more. What waker() returns does so for as long as the server is there, and may be
+  // called when it is gone.
+  virtual std::function<void()> waker() const = 0;
+  void wake() const { waker()(); }
   // How many there are now.
   virtual unsigned streams() const = 0;
 };

@@ -17,7 +17,7 @@ using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-// What all streams of a test tell: numbered pieces, from the first on.
+// The pieces that all streams of a test tell: numbered pieces, from the first on.
 struct Feed {
   std::vector<std::shared_ptr<const std::string>> pieces;
   bool over = false;
