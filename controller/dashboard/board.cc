@@ -1,0 +1,115 @@
+#include "controller/dashboard/board.h"
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "controller/dashboard/job_row.h"
+
+namespace paceline::dashboard {
+
+using kube::Json;
+
+void Board::apply(const Changes& changes) {
+  std::vector<std::string> rows;
+  for (const Json& object : changes.objects) rows.push_back(kube::dump(job_row(object, clock_.wall_now())));
+  bool news = false;
+  {
+    auto seen = seen_.lock();
+    for (const std::string& key : changes.removed) news |= seen->table.remove(key);
+    for (std::size_t i = 0; i < rows.size(); ++i)
+      news |= seen->table.put(changes.objects[i], std::move(rows[i]));
+    if (changes.left_out) news |= seen->table.set_left_out(*changes.left_out);
+  }
+  if (news) tell();
+}
+
+void Board::note_steps(const std::string& key, Step newest) {
+  if (std::exchange(seen_.lock()->steps[key], newest) != newest) tell();
+}
+
+void Board::tell() const {
+  const std::function<void()> on_news = seen_.lock()->on_news;
+  if (on_news) on_news();
+}
+
+void Board::look(const std::string& key) {
+  const TimePoint now = clock_.now();
+  auto seen = seen_.lock();
+  seen->looks[key] = now;
+  if (seen->looks.size() <= kLooks) return;
+  const auto oldest = std::ranges::min_element(seen->looks, {}, [](const auto& each) { return each.second; });
+  seen->steps.erase(oldest->first);
+  seen->looks.erase(oldest);
+}
+
+std::vector<std::string> Board::looked_at() const {
+  const TimePoint now = clock_.now();
+  std::vector<std::string> keys;
+  auto seen = seen_.lock();
+  for (auto each = seen->looks.begin(); each != seen->looks.end();) {
+    if (now - each->second <= kLook) {
+      keys.push_back(each->first);
+      ++each;
+    } else {
+      seen->steps.erase(each->first);
+      each = seen->looks.erase(each);
+    }
+  }
+  return keys;
+}
+
+std::string Board::list_json() const {
+  return seen_.lock()->table.list_json();
+}
+
+std::shared_ptr<const Json> Board::object(const std::string& key) const {
+  auto seen = seen_.lock();
+  const JobTable::Job* const job = seen->table.find(key);
+  return job == nullptr ? nullptr : job->object;
+}
+
+std::string Board::job_json(const JobTable& table, const JobTable::Job& job) const {
+  const Json hints = advice_.hints ? Json(advice_.hints(*job.object)) : Json::array();
+  return str_cat("{\"version\":\"", table.version(), "\",\"row\":", job.row,
+                 ",\"actions\":", kube::dump(actions_json(*job.object, advice_.why_not)),
+                 ",\"hints\":", kube::dump(hints), ",\"object\":", kube::dump(*job.object), "}");
+}
+
+std::optional<std::string> Board::job_json(const std::string& key) const {
+  auto seen = seen_.lock();
+  const JobTable::Job* const job = seen->table.find(key);
+  if (job == nullptr) return std::nullopt;
+  return job_json(seen->table, *job);
+}
+
+Board::Text Board::jobs_since(std::uint64_t since) const {
+  auto seen = seen_.lock();
+  const std::uint64_t version = seen->table.version();
+  if (since != 0 && since <= version && !seen->table.has_news(since)) return {version, nullptr};
+  if (seen->delta == nullptr || seen->delta_since != since || seen->delta_version != version) {
+    seen->delta = std::make_shared<const std::string>(seen->table.delta_json(since));
+    seen->delta_since = since;
+    seen->delta_version = version;
+  }
+  return {version, seen->delta};
+}
+
+Board::Text Board::job_since(const std::string& key, std::uint64_t since) const {
+  auto seen = seen_.lock();
+  const std::uint64_t version = seen->table.version();
+  const JobTable::Job* const job = seen->table.find(key);
+  if (job == nullptr) {
+    return {version,
+            std::make_shared<const std::string>(str_cat("{\"version\":\"", version, "\",\"removed\":true}"))};
+  }
+  if (job->changed <= since && since <= version) return {version, nullptr};
+  return {version, std::make_shared<const std::string>(job_json(seen->table, *job))};
+}
+
+Step Board::steps_of(const std::string& key) const {
+  auto seen = seen_.lock();
+  const auto found = seen->steps.find(key);
+  return found == seen->steps.end() ? -1 : found->second;
+}
+
+}  // namespace paceline::dashboard

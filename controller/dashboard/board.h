@@ -1,0 +1,90 @@
+#pragma once
+
+// The board that all viewers of a dashboard see: the table of jobs, and which jobs are looked at. One thread
+// feeds it, the server's and its workers read it. Thread-safe; no call blocks for long. Texts for several
+// readers are made once.
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/guarded.h"
+#include "base/ids.h"
+#include "controller/cluster/kube/json.h"
+#include "controller/dashboard/actions.h"
+#include "controller/dashboard/job_table.h"
+
+namespace paceline::dashboard {
+
+class Board {
+ public:
+  static constexpr Duration kLook = std::chrono::seconds(30);  // a look at a job counts for so long
+  static constexpr std::size_t kLooks = 64;                    // jobs that are looked at, at most
+
+  // Advice that only a job's place can give; pure functions of its object.
+  struct Advice {
+    std::function<std::string(Action action, const kube::Json& object)> why_not = dashboard::why_not;
+    std::function<std::vector<std::string>(const kube::Json& object)> hints;  // what to do; null: none
+  };
+  explicit Board(const Clock& clock) : Board(clock, Advice{}) {}
+  Board(const Clock& clock, Advice advice) : clock_(clock), advice_(std::move(advice)) {}
+
+  // Feeding: `on_news` is called, by that thread, when readers may have something new. It may be called once
+  // more while it is replaced.
+  void on_news(std::function<void()> on_news) { seen_.lock()->on_news = std::move(on_news); }
+  struct Changes {
+    std::vector<kube::Json> objects;
+    std::vector<std::string> removed;  // key_of()
+    std::optional<std::vector<std::string>> left_out;
+  };
+  void apply(const Changes& changes);
+  // The series of a job has grown, up to this step.
+  void note_steps(const std::string& key, Step newest);
+  std::vector<std::string> looked_at() const;
+
+  // Reading.
+  std::string list_json() const;
+  std::shared_ptr<const kube::Json> object(const std::string& key) const;  // null: there is no such job
+  std::optional<std::string> job_json(const std::string& key) const;
+  std::string why_not(Action action, const kube::Json& object) const {
+    return advice_.why_not(action, object);
+  }
+  void look(const std::string& key);
+
+  struct Text {
+    std::uint64_t version = 0;
+    std::shared_ptr<const std::string> json;  // null: nothing new
+  };
+  // For a reader who knows the version `since`; 0: everything.
+  Text jobs_since(std::uint64_t since) const;
+  // A job that is gone: {"version","removed":true}.
+  Text job_since(const std::string& key, std::uint64_t since) const;
+  // The newest step of a job that is looked at; -1: none.
+  Step steps_of(const std::string& key) const;
+
+ private:
+  struct Seen {
+    std::function<void()> on_news;
+    JobTable table;
+    std::map<std::string, TimePoint> looks;
+    std::map<std::string, Step> steps;  // of those
+    // The newest delta: most readers know the same version.
+    std::uint64_t delta_since = 0, delta_version = 0;
+    std::shared_ptr<const std::string> delta;
+  };
+  std::string job_json(const JobTable& table, const JobTable::Job& job) const;
+
+  void tell() const;
+
+  const Clock& clock_;
+  const Advice advice_;
+  mutable Guarded<Seen> seen_;
+};
+
+}  // namespace paceline::dashboard

@@ -1,0 +1,68 @@
+#include "controller/dashboard/event_stream.h"
+
+#include <algorithm>
+#include <charconv>
+#include <utility>
+
+#include "base/text.h"
+
+namespace paceline::dashboard {
+
+std::string event_text(std::string_view id, std::string_view event, std::string_view data) {
+  return str_cat(id.empty() ? "" : "id: ", id, id.empty() ? "" : "\n", "event: ", event, "\ndata: ", data,
+                 "\n\n");
+}
+
+EventStream::EventStream(Board& board, Wish wish, std::string epoch, std::string_view last_id)
+    : board_(board), wish_(std::move(wish)), epoch_(std::move(epoch)) {
+  const std::string ours = epoch_ + "-";
+  if (!last_id.starts_with(ours)) return;
+  last_id.remove_prefix(ours.size());
+  std::uint64_t version = 0;
+  const auto [end, error] = std::from_chars(last_id.data(), last_id.data() + last_id.size(), version);
+  if (error == std::errc() && end == last_id.data() + last_id.size()) jobs_known_ = job_known_ = version;
+}
+
+std::string EventStream::id(std::uint64_t version) const {
+  return str_cat(epoch_, "-", version);
+}
+
+void EventStream::add_jobs(std::string& text) {
+  const Board::Text news = board_.jobs_since(jobs_known_);
+  jobs_known_ = news.version;
+  if (news.json != nullptr) text += event_text(id(news.version), "jobs", *news.json);
+}
+
+void EventStream::add_job(std::string& text, TimePoint now) {
+  if (now >= next_look_) {
+    board_.look(wish_.job);
+    next_look_ = now + Board::kLook / 4;
+  }
+  if (job_gone_) return;
+  const Board::Text news = board_.job_since(wish_.job, job_known_);
+  job_known_ = news.version;
+  // One id for both: what it stands for is known of the jobs, too.
+  const std::uint64_t known = wish_.jobs ? jobs_known_ : job_known_;
+  if (news.json != nullptr) text += event_text(id(known), "job", *news.json);
+  job_gone_ = board_.object(wish_.job) == nullptr;
+  const Step steps = board_.steps_of(wish_.job);
+  if (steps < 0 || steps == steps_known_) return;
+  const Step from = std::max<Step>(0, std::min(steps, steps_known_ + 1));
+  text += event_text("", "series", str_cat("{\"from\":", from, "}"));
+  steps_known_ = steps;
+}
+
+web::HttpStream::Piece EventStream::next(TimePoint now) {
+  if (now < next_event_) return {};
+  std::string text;
+  if (!std::exchange(greeted_, true)) text = "retry: 2000\n\n";
+  if (wish_.jobs) add_jobs(text);
+  if (!wish_.job.empty()) add_job(text, now);
+  if (text.empty() && now >= next_ping_) text = event_text("", "ping", "{}");
+  if (text.empty()) return {};
+  next_event_ = now + kEventInterval;
+  next_ping_ = now + kPingInterval;
+  return {std::make_shared<const std::string>(std::move(text))};
+}
+
+}  // namespace paceline::dashboard

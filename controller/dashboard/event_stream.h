@@ -1,0 +1,50 @@
+#pragma once
+
+// Server-sent events of one viewer: jobs, one job, and that its series has grown (docs/dashboard-api.md). A
+// question about the board's versions each time, so that a viewer that falls behind gets fewer and larger
+// events. The server's thread alone.
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "controller/dashboard/board.h"
+#include "controller/web/http_message.h"
+
+namespace paceline::dashboard {
+
+inline constexpr Duration kPingInterval = std::chrono::seconds(15);
+inline constexpr Duration kEventInterval =
+    std::chrono::milliseconds(450);  // between two of a viewer's events
+
+// "id: ...\nevent: ...\ndata: ...\n\n"; `data` has no line end.
+std::string event_text(std::string_view id, std::string_view event, std::string_view data);
+
+class EventStream final : public web::HttpStream {
+ public:
+  struct Wish {
+    bool jobs = false;
+    std::string job;  // key_of(); empty: none
+  };
+  // `epoch`: of this server's versions; `last_id`: Last-Event-ID, of any server's.
+  EventStream(Board& board, Wish wish, std::string epoch, std::string_view last_id);
+
+  Piece next(TimePoint now) override;
+
+ private:
+  std::string id(std::uint64_t version) const;
+  void add_jobs(std::string& text);
+  void add_job(std::string& text, TimePoint now);
+
+  Board& board_;
+  const Wish wish_;
+  const std::string epoch_;
+  std::uint64_t jobs_known_ = 0, job_known_ = 0;
+  bool job_gone_ = false;
+  Step steps_known_ = -1;
+  bool greeted_ = false;
+  TimePoint next_event_{}, next_ping_{}, next_look_{};
+};
+
+}  // namespace paceline::dashboard

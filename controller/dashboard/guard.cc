@@ -1,0 +1,57 @@
+#include "controller/dashboard/guard.h"
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "controller/dashboard/sessions.h"
+
+namespace paceline::dashboard {
+
+namespace {
+
+bool changes_nothing(const web::HttpRequest& request) {
+  return request.method == "GET" || request.method == "HEAD";
+}
+
+std::string in_small_letters(std::string text) {
+  std::ranges::transform(text, text.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c; });
+  return text;
+}
+
+// A link from elsewhere opens the page, and nothing else.
+bool opens_the_page(const web::HttpRequest& request) {
+  return changes_nothing(request) && request.header("sec-fetch-mode") == "navigate" &&
+         !request.path.starts_with("/api/");
+}
+
+}  // namespace
+
+std::optional<Refusal> check_origin(const web::HttpRequest& request, const std::vector<std::string>& hosts) {
+  if (std::ranges::count(hosts, in_small_letters(request.header("host"))) == 0) {
+    return Refusal{421, "MisdirectedRequest", "the Host header names another server",
+                   str_cat("ask for http://", hosts.empty() ? "" : hosts.front(), "/")};
+  }
+  const Refusal foreign{403, "Forbidden", "the request comes from another site's page", ""};
+  if (const std::string& origin = request.header("origin"); !origin.empty()) {
+    const auto is_ours = [&](const std::string& host) {
+      return origin == "http://" + host || origin == "https://" + host;
+    };
+    if (std::ranges::none_of(hosts, is_ours)) return foreign;
+  }
+  const std::string& site = request.header("sec-fetch-site");
+  if (!site.empty() && site != "same-origin" && site != "none" && !opens_the_page(request)) return foreign;
+  return std::nullopt;
+}
+
+std::optional<Refusal> check_csrf(const web::HttpRequest& request, std::string_view csrf) {
+  if (changes_nothing(request) || same_secret(request.header(kCsrfHeader), csrf)) return std::nullopt;
+  return Refusal{403, "Forbidden", "the header X-Paceline-CSRF is missing or wrong",
+                 "GET /api/v1/session tells it"};
+}
+
+std::vector<std::string> loopback_hosts(int port) {
+  const std::string end = port == 80 ? "" : str_cat(":", port);  // browsers leave HTTP's own port out
+  return {"127.0.0.1" + end, "localhost" + end, "[::1]" + end};
+}
+
+}  // namespace paceline::dashboard

@@ -1,0 +1,195 @@
+#include "controller/dashboard/job_questions.h"
+
+#include <algorithm>
+#include <charconv>
+#include <limits>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/status.h"
+#include "base/text.h"
+#include "controller/dashboard/answers.h"
+#include "controller/dashboard/job_row.h"
+#include "controller/dashboard/next_steps.h"
+#include "controller/dashboard/series_json.h"
+#include "controller/dashboard/timeline.h"
+
+namespace paceline::dashboard {
+
+namespace {
+
+using kube::Json;
+using web::HttpAnswer;
+
+// A whole number of the query; `otherwise` where it is missing.
+absl::StatusOr<std::int64_t> number(const web::HttpRequest& request, std::string_view name,
+                                    std::int64_t otherwise) {
+  const std::string& text = request.parameter(name);
+  if (text.empty()) return otherwise;
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error == std::errc() && end == text.data() + text.size() && value >= 0) return value;
+  return absl::InvalidArgumentError(str_cat(name, " must be a whole number from 0"));
+}
+
+std::string role_index(const kube::SlimPod& pod) {
+  return str_cat(role_name(pod.role), "-", pod.index);
+}
+
+absl::StatusOr<kube::SlimPod> pod_named(jobs::JobSource& source, const Json& object,
+                                        const std::string& name) {
+  PL_ASSIGN_OR_RETURN(const std::vector<kube::SlimPod> pods,
+                      source.logged_pods(kube::text_at(object, {"metadata", "namespace"}),
+                                         kube::text_at(object, {"metadata", "name"})));
+  const auto found = std::ranges::find(pods, name, &kube::SlimPod::name);
+  if (found != pods.end()) return *found;
+  return absl::NotFoundError(str_cat("no pod named ", name, " has logged"));
+}
+
+}  // namespace
+
+void JobQuestions::work(Call call, Task task) {
+  const auto answer = call.answer;
+  const bool taken =
+      workers_.post([call = std::move(call), task = std::move(task)](const std::stop_token& stop) {
+        absl::StatusOr<HttpAnswer> result = task(call, stop);
+        call.answer(result.ok() ? *std::move(result) : error_answer(result.status()));
+      });
+  if (!taken) answer(error_answer(absl::ResourceExhaustedError("too many requests wait; ask again later")));
+}
+
+void JobQuestions::series(Call call) {
+  work(std::move(call), [this](const Call& of, const std::stop_token&) -> absl::StatusOr<HttpAnswer> {
+    PL_ASSIGN_OR_RETURN(const std::int64_t points, number(of.request, "points", 1000));
+    std::string json;
+    PL_RETURN_IF_ERROR(place_.use_series(*of.object, [&](const JobSeries& series) {
+      json = series_json(series, static_cast<std::size_t>(points), samples_per_step(*of.object));
+    }));
+    return json_answer(std::move(json));
+  });
+}
+
+void JobQuestions::heat_map(Call call) {
+  work(std::move(call), [this](const Call& of, const std::stop_token&) -> absl::StatusOr<HttpAnswer> {
+    constexpr Step kEnd = std::numeric_limits<Step>::max();
+    PL_ASSIGN_OR_RETURN(const Step from, number(of.request, "from", 0));
+    PL_ASSIGN_OR_RETURN(const Step to, number(of.request, "to", kEnd));
+    PL_ASSIGN_OR_RETURN(const std::int64_t columns, number(of.request, "columns", 400));
+    const auto parts = parts_named(of.request.parameter("parts"));
+    std::string json;
+    PL_RETURN_IF_ERROR(place_.use_series(*of.object, [&](const JobSeries& series) {
+      json = heat_map_json(series, from, to, static_cast<std::size_t>(columns), parts,
+                           kube::at(*of.object, {"status", "members"}));
+    }));
+    return json_answer(std::move(json));
+  });
+}
+
+void JobQuestions::timeline(Call call) {
+  work(std::move(call), [this](const Call& of, const std::stop_token&) -> absl::StatusOr<HttpAnswer> {
+    const auto source = place_.source();
+    PL_ASSIGN_OR_RETURN(const jobs::JobSource::Events events,
+                        source->events(of.path.at("ns"), of.path.at("name")));
+    std::vector<EvaluationPoint> evaluations;
+    PL_RETURN_IF_ERROR(
+        place_.use_series(*of.object, [&](const JobSeries& series) { evaluations = series.evaluations(); }));
+    return json_answer(kube::dump(timeline_json(*of.object, events.events, evaluations)));
+  });
+}
+
+void JobQuestions::events(Call call) {
+  work(std::move(call), [this](const Call& of, const std::stop_token&) -> absl::StatusOr<HttpAnswer> {
+    const auto source = place_.source();
+    PL_ASSIGN_OR_RETURN(const jobs::JobSource::Events events,
+                        source->events(of.path.at("ns"), of.path.at("name")));
+    return json_answer(kube::dump(events_json(events.events)));
+  });
+}
+
+void JobQuestions::logs(Call call) {
+  work(std::move(call), [this](const Call& of, const std::stop_token&) -> absl::StatusOr<HttpAnswer> {
+    const auto source = place_.source();
+    PL_ASSIGN_OR_RETURN(const std::vector<kube::SlimPod> pods,
+                        source->logged_pods(of.path.at("ns"), of.path.at("name")));
+    Json logs = Json::array();
+    for (const kube::SlimPod& pod : pods) {
+      // The newest of each place is written to while the job goes on.
+      const bool newest = std::ranges::none_of(pods, [&](const kube::SlimPod& each) {
+        return each.role == pod.role && each.index == pod.index && each.attempt > pod.attempt;
+      });
+      Json item = {{"pod", pod.name()},
+                   {"member", role_index(pod)},
+                   {"role", role_name(pod.role)},
+                   {"index", pod.index},
+                   {"attempt", pod.attempt},
+                   {"containers", Json::array({pod.trainer.empty() ? "trainer" : pod.trainer})},
+                   {"live", newest && !has_ended(*of.object)}};
+      if (!pod.node.empty()) item["node"] = pod.node;
+      logs.push_back(std::move(item));
+    }
+    return json_answer(kube::dump({{"logs", std::move(logs)}}));
+  });
+}
+
+void JobQuestions::log(Call call) {
+  work(std::move(call), [this](const Call& of, const std::stop_token& stop) -> absl::StatusOr<HttpAnswer> {
+    PL_ASSIGN_OR_RETURN(const std::int64_t tail, number(of.request, "tail", 1000));
+    const auto source = place_.source();
+    PL_ASSIGN_OR_RETURN(const kube::SlimPod pod, pod_named(*source, *of.object, of.path.at("pod")));
+    std::string text;
+    bool cut = false;
+    const jobs::LogSink sink{[&](std::string_view bytes) {
+                               text.append(bytes);
+                               cut |= text.size() > kMostLogBytes;
+                               if (text.size() > 2 * kMostLogBytes)
+                                 text.erase(0, text.size() - kMostLogBytes);
+                               return true;
+                             },
+                             [](const std::string&) {}};
+    PL_RETURN_IF_ERROR(
+        source->read_log(pod,
+                         {.container = of.request.parameter("container"),
+                          .tail = static_cast<int>(std::min<std::int64_t>(tail, kMostLogLines))},
+                         sink, stop));
+    if (text.size() > kMostLogBytes) text.erase(0, text.size() - kMostLogBytes);
+    if (cut) text.erase(0, text.find('\n') + 1);  // the rest of a line
+    return HttpAnswer{200, std::move(text)};
+  });
+}
+
+void JobQuestions::follow_log(Call call) {
+  work(std::move(call), [this](const Call& of, const std::stop_token&) -> absl::StatusOr<HttpAnswer> {
+    PL_ASSIGN_OR_RETURN(const std::int64_t tail, number(of.request, "tail", 200));
+    std::shared_ptr<jobs::JobSource> source = place_.source();
+    PL_ASSIGN_OR_RETURN(const kube::SlimPod pod, pod_named(*source, *of.object, of.path.at("pod")));
+    jobs::LogRequest request{.container = of.request.parameter("container"),
+                             .tail = static_cast<int>(std::min<std::int64_t>(tail, kMostLogLines)),
+                             .follow = true,
+                             .over = [this, key = of.key] {
+                               const auto object = board_.object(key);
+                               return object == nullptr || has_ended(*object);
+                             }};
+    auto stream = followers_.start([source = std::move(source), pod, request = std::move(request)](
+                                       const LogFollowers::Sink& sink, const std::stop_token& stop) {
+      return source->read_log(pod, request, {sink, [](const std::string&) {}}, stop);
+    });
+    if (stream == nullptr)
+      return absl::ResourceExhaustedError(str_cat(LogFollowers::kMost, " logs are followed already"));
+    return HttpAnswer{.content_type = "text/event-stream", .stream = std::move(stream)};
+  });
+}
+
+void JobQuestions::yaml(Call call) {
+  work(std::move(call), [this](const Call& of, const std::stop_token&) -> absl::StatusOr<HttpAnswer> {
+    PL_ASSIGN_OR_RETURN(std::string text, place_.yaml(*of.object));
+    return HttpAnswer{.body = std::move(text), .content_type = "text/yaml; charset=utf-8"};
+  });
+}
+
+void JobQuestions::next(Call call) {
+  call.answer(json_answer(kube::dump(next_steps_json(*call.object, clock_.wall_now()))));
+}
+
+}  // namespace paceline::dashboard

@@ -1,0 +1,50 @@
+#pragma once
+
+// Answers what is asked about one job: its series, events, logs and so on. The server's thread calls; what
+// may block is done by workers, and logs that are followed by threads of their own.
+
+#include <functional>
+#include <stop_token>
+
+#include "absl/status/statusor.h"
+#include "base/clock.h"
+#include "controller/dashboard/board.h"
+#include "controller/dashboard/call.h"
+#include "controller/dashboard/log_stream.h"
+#include "controller/dashboard/place.h"
+#include "controller/dashboard/workers.h"
+
+namespace paceline::dashboard {
+
+class JobQuestions {
+ public:
+  static constexpr std::size_t kMostLogBytes = 4 << 20;
+  static constexpr int kMostLogLines = 100'000;
+
+  // `wake`: a log that is followed may have more.
+  JobQuestions(Board& board, Place& place, const Clock& clock, std::function<void()> wake)
+      : board_(board), place_(place), clock_(clock), followers_(std::move(wake)) {}
+
+  void series(Call call);
+  void heat_map(Call call);
+  void timeline(Call call);
+  void events(Call call);
+  void logs(Call call);
+  void log(Call call);
+  void follow_log(Call call);
+  void yaml(Call call);
+  void next(Call call);
+
+ private:
+  using Task = std::function<absl::StatusOr<web::HttpAnswer>(const Call&, const std::stop_token&)>;
+  // Answers by a worker; errors become the answer.
+  void work(Call call, Task task);
+
+  Board& board_;
+  Place& place_;
+  const Clock& clock_;
+  LogFollowers followers_;
+  Workers workers_{3};
+};
+
+}  // namespace paceline::dashboard

@@ -1,0 +1,103 @@
+#include "controller/dashboard/job_series.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+namespace paceline::dashboard {
+
+namespace {
+
+constexpr double kNotKnown = std::numeric_limits<double>::quiet_NaN();
+
+}  // namespace
+
+void JobSeries::add(const StepPoint& point) {
+  if (point.step <= newest_step_) steps_.cut(point.step - 1);  // it goes on from an earlier checkpoint
+  newest_step_ = point.step;
+  newest_ = std::max(newest_, point.step);
+  const double values[] = {static_cast<double>(point.step), point.loss, point.learning_rate, point.seconds};
+  steps_.add(point.step, values);
+  ++version_;
+}
+
+void JobSeries::add(const EvaluationPoint& point) {
+  const auto behind = std::ranges::find_if(
+      evaluations_, [&](const EvaluationPoint& each) { return each.step >= point.step; });
+  if (behind != evaluations_.end() && behind->step == point.step) {
+    *behind = point;
+  } else {
+    evaluations_.insert(behind, point);
+  }
+  if (evaluations_.size() > kEvaluations) {
+    std::size_t index = 0;
+    std::erase_if(evaluations_, [&](const EvaluationPoint&) { return index++ % 2 == 0; });
+  }
+  ++version_;
+}
+
+void JobSeries::add(const MemberPoint& point) {
+  auto found = members_.find(point.member);
+  if (found == members_.end()) {
+    if (members_.size() >= kMembers) return;
+    found = members_.try_emplace(point.member).first;
+  }
+  Member& member = found->second;
+  if (point.step <= member.newest) member.steps.cut(point.step - 1);
+  member.newest = point.step;
+  newest_ = std::max(newest_, point.step);
+  member.steps.add(point.step, point.ms);
+  ++version_;
+}
+
+JobSeries::Points JobSeries::points(std::size_t most) const {
+  Points points;
+  if (newest_step_ < 0 || most == 0) return points;
+  const std::size_t level = steps_.level_of(0, newest_step_, most);
+  points.width = Step{1} << level;
+  double step_before = kNotKnown, seconds_before = kNotKnown;
+  for (Step column = 0; column <= newest_step_ >> level; ++column) {
+    const double step = steps_.mean(level, column, 0), seconds = steps_.mean(level, column, 3);
+    if (std::isnan(step)) continue;
+    points.steps.push_back(column << level);
+    points.loss.push_back(steps_.mean(level, column, 1));
+    points.learning_rate.push_back(steps_.mean(level, column, 2));
+    points.seconds.push_back(seconds);
+    const double rate = (step - step_before) / (seconds - seconds_before);
+    points.steps_per_second.push_back(std::isfinite(rate) && rate >= 0 ? rate : kNotKnown);
+    step_before = step;
+    seconds_before = seconds;
+  }
+  return points;
+}
+
+JobSeries::HeatMap JobSeries::heat_map(Step from, Step to, std::size_t columns) const {
+  HeatMap map;
+  from = std::max<Step>(from, 0);
+  to = std::min(to, newest_);
+  if (to < from || columns == 0) return map;
+  std::vector<const Member*> rows;
+  const auto add_row = [&](const std::string& name) {
+    const auto found = members_.find(name);
+    if (found == members_.end() || std::ranges::count(map.members, name) > 0) return;
+    map.members.push_back(name);
+    rows.push_back(&found->second);
+  };
+  for (const std::string& name : view_) add_row(name);
+  map.ranks = map.members.size();
+  for (const auto& [name, member] : members_) add_row(name);
+  std::size_t level = 0;
+  for (const Member* row : rows) level = std::max(level, row->steps.level_of(from, to, columns));
+  map.width = Step{1} << level;
+  for (Step column = from >> level; column <= to >> level; ++column) map.steps.push_back(column << level);
+  for (std::size_t part = 0; part < kParts.size(); ++part) {
+    map.ms[part].reserve(rows.size() * map.steps.size());
+    for (const Member* row : rows) {
+      for (const Step first : map.steps) map.ms[part].push_back(row->steps.mean(level, first >> level, part));
+    }
+  }
+  return map;
+}
+
+}  // namespace paceline::dashboard

@@ -1,0 +1,94 @@
+#include "controller/dashboard/job_table.h"
+
+#include <algorithm>
+
+#include "base/text.h"
+
+namespace paceline::dashboard {
+
+using kube::Json;
+
+std::string key_of(std::string_view ns, std::string_view name) {
+  return str_cat(ns, "/", name);
+}
+
+std::string key_of(const Json& object) {
+  return key_of(kube::text_at(object, {"metadata", "namespace"}),
+                kube::text_at(object, {"metadata", "name"}));
+}
+
+bool JobTable::put(const Json& object, std::string row) {
+  const std::string& uid = kube::text_at(object, {"metadata", "uid"});
+  Job& job = jobs_[key_of(object)];
+  if (job.object != nullptr && job.uid != uid) {
+    note_removal(job.uid);
+    job = {};
+  }
+  if (job.object != nullptr && job.row == row && *job.object == object) return false;
+  job.uid = uid;
+  job.changed = ++version_;
+  if (job.row != row) job.row_changed = rows_changed_ = version_;
+  job.row = std::move(row);
+  job.object = std::make_shared<const Json>(object);
+  return true;
+}
+
+bool JobTable::remove(const std::string& key) {
+  const auto found = jobs_.find(key);
+  if (found == jobs_.end()) return false;
+  note_removal(found->second.uid);
+  jobs_.erase(found);
+  return true;
+}
+
+void JobTable::note_removal(const std::string& uid) {
+  rows_changed_ = ++version_;
+  removals_.push_back({version_, uid});
+  if (removals_.size() <= kRemovals) return;
+  forgotten_ = removals_.front().version;
+  removals_.pop_front();
+}
+
+bool JobTable::set_left_out(std::vector<std::string> left_out) {
+  if (left_out == left_out_) return false;
+  left_out_ = std::move(left_out);
+  return true;
+}
+
+const JobTable::Job* JobTable::find(const std::string& key) const {
+  const auto found = jobs_.find(key);
+  return found == jobs_.end() ? nullptr : &found->second;
+}
+
+std::string JobTable::list_json() const {
+  std::string text = str_cat("{\"version\":\"", version_, "\",\"jobs\":[");
+  bool first = true;
+  for (const auto& [key, job] : jobs_) {
+    if (!std::exchange(first, false)) text += ',';
+    text += job.row;
+  }
+  return text + str_cat("],\"leftOut\":", kube::dump(Json(left_out_)), "}");
+}
+
+std::string JobTable::delta_json(std::uint64_t since) const {
+  const bool full = since == 0 || since < forgotten_ || since > version_;
+  std::string text =
+      str_cat("{\"version\":\"", version_, "\",\"full\":", full ? "true" : "false", ",\"rows\":[");
+  bool first = true;
+  for (const auto& [key, job] : jobs_) {
+    if (!full && job.row_changed <= since) continue;
+    if (!std::exchange(first, false)) text += ',';
+    text += job.row;
+  }
+  Json removed = Json::array();
+  for (const Removal& each : removals_) {
+    if (full || each.version <= since) continue;
+    // A run that is made again has its uid again.
+    const bool there =
+        std::ranges::any_of(jobs_, [&](const auto& job) { return job.second.uid == each.uid; });
+    if (!there) removed.push_back(each.uid);
+  }
+  return text + str_cat("],\"removed\":", kube::dump(removed), "}");
+}
+
+}  // namespace paceline::dashboard

@@ -1,0 +1,38 @@
+#pragma once
+
+// The place of a dashboard's jobs: this machine or a cluster. Thread-safe; calls may block, and are made by
+// the dashboard's workers.
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+#include "controller/cluster/kube/json.h"
+#include "controller/dashboard/job_series.h"
+#include "controller/jobs/job_source.h"
+
+namespace paceline::dashboard {
+
+class Place {
+ public:
+  virtual ~Place() = default;
+
+  // "Local" or "Cluster", and whose rights its viewers have.
+  virtual std::string kind() const = 0;
+  virtual std::string user() const = 0;
+
+  // Reads and edits jobs; for one thread.
+  virtual std::unique_ptr<jobs::JobSource> source() = 0;
+  // The job as its user wrote it.
+  virtual absl::StatusOr<std::string> yaml(const kube::Json& object) = 0;
+  // Calls `use` with what is known of the job's steps by now.
+  virtual absl::Status use_series(const kube::Json& object,
+                                  const std::function<void(const JobSeries&)>& use) = 0;
+  // Becomes an event of the job: what a user did, or what came of it.
+  virtual void record(const kube::Json& object, bool warning, std::string_view reason,
+                      std::string_view message) = 0;
+};
+
+}  // namespace paceline::dashboard

@@ -1,0 +1,52 @@
+#include "controller/dashboard/sessions.h"
+
+#include <utility>
+
+namespace paceline::dashboard {
+
+bool same_secret(std::string_view a, std::string_view b) {
+  if (a.size() != b.size()) return false;
+  unsigned differ = 0;
+  for (std::size_t i = 0; i < a.size(); ++i)
+    differ |= static_cast<unsigned char>(a[i]) ^ static_cast<unsigned char>(b[i]);
+  return differ == 0;
+}
+
+std::string_view cookie_named(std::string_view header, std::string_view name) {
+  while (!header.empty()) {
+    const std::size_t end = header.find_first_of(";,");
+    std::string_view pair = header.substr(0, end);
+    header.remove_prefix(end == std::string_view::npos ? header.size() : end + 1);
+    while (pair.starts_with(' ')) pair.remove_prefix(1);
+    const std::size_t equals = pair.find('=');
+    if (equals != std::string_view::npos && pair.substr(0, equals) == name) return pair.substr(equals + 1);
+  }
+  return {};
+}
+
+void Sessions::add_token(std::string token) {
+  tokens_.push_front(std::move(token));
+  if (tokens_.size() > kTokens) tokens_.pop_back();
+}
+
+const Sessions::Session* Sessions::open(std::string_view token, Session secrets) {
+  for (auto each = tokens_.begin(); each != tokens_.end(); ++each) {
+    if (!same_secret(*each, token)) continue;
+    tokens_.erase(each);
+    sessions_.push_front(std::move(secrets));
+    if (sessions_.size() > kSessions) sessions_.pop_back();
+    return &sessions_.front();
+  }
+  return nullptr;
+}
+
+const Sessions::Session* Sessions::find(std::string_view cookie) {
+  for (auto each = sessions_.begin(); each != sessions_.end(); ++each) {
+    if (!same_secret(each->cookie, cookie)) continue;
+    sessions_.splice(sessions_.begin(), sessions_, each);
+    return &sessions_.front();
+  }
+  return nullptr;
+}
+
+}  // namespace paceline::dashboard

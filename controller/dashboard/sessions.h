@@ -1,0 +1,43 @@
+#pragma once
+
+// The sessions of those who may use the dashboard of this machine. A token opens it once: it becomes a
+// session, which a browser proves by a cookie that scripts can't read, and a word against forged requests
+// (CSRF) that other sites can't. Secrets are given by the caller; they are compared in a time that does not
+// depend on them. Bounds: kTokens tokens that wait, kSessions sessions (the one that was not used for the
+// longest goes). Pure; one thread at a time.
+
+#include <cstddef>
+#include <cstdint>
+#include <list>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace paceline::dashboard {
+
+class Sessions {
+ public:
+  static constexpr std::size_t kTokens = 16, kSessions = 64;
+
+  struct Session {
+    std::string cookie, csrf;
+  };
+
+  void add_token(std::string token);
+  // The token's session, whose secrets these are. Nothing: it is wrong, or was used.
+  const Session* open(std::string_view token, Session secrets);
+  // Null: there is none of this cookie.
+  const Session* find(std::string_view cookie);
+
+ private:
+  std::list<std::string> tokens_;
+  std::list<Session> sessions_;  // the one that was used last is the first
+};
+
+// Whether two secrets are the same.
+bool same_secret(std::string_view a, std::string_view b);
+
+// The value of a cookie in a Cookie header; empty: none.
+std::string_view cookie_named(std::string_view header, std::string_view name);
+
+}  // namespace paceline::dashboard

@@ -1,0 +1,155 @@
+#include "controller/dashboard/timeline.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cmath>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "base/text.h"
+#include "controller/cluster/kube/times.h"
+#include "controller/dashboard/job_row.h"
+
+namespace paceline::dashboard {
+
+namespace {
+
+using kube::Json;
+
+// The kind of an event, by its reason; all others are the job's phases, or what keeps it from one.
+struct Kind {
+  std::string_view reason, kind;
+};
+constexpr std::array kKinds = {
+    Kind{"ViewChanged", "View"},
+    Kind{"TooFewMembers", "View"},
+    Kind{"Resized", "View"},
+    Kind{"MemberLost", "Lost"},
+    Kind{"MemberReplaced", "Restart"},
+    Kind{"Restarting", "Restart"},
+    Kind{"StragglerDetected", "Straggler"},
+    Kind{"StragglerCleared", "Straggler"},
+    Kind{"StragglerReplacing", "Replacement"},
+    Kind{"StragglerReplaced", "Replacement"},
+    Kind{"StragglerKept", "Replacement"},
+    Kind{"StragglerAsSlow", "Replacement"},
+    Kind{"StragglerRebalanced", "Rebalance"},
+    Kind{"PreflightPassed", "Preflight"},
+    Kind{"PreflightFailed", "Preflight"},
+    Kind{"CheckpointFailed", "Checkpoint"},
+    Kind{"CheckpointsNotKept", "Checkpoint"},
+};
+
+std::string_view kind_of(std::string_view reason) {
+  const auto found = std::ranges::find(kKinds, reason, &Kind::reason);
+  return found == kKinds.end() ? "Phase" : found->kind;
+}
+
+double seconds_between(WallTime from, WallTime to) {
+  return std::chrono::duration<double>(to - from).count();
+}
+
+std::optional<WallTime> time_at(const Json& json, std::string_view key) {
+  return kube::parse_time(kube::text_at(json, {key}));
+}
+
+std::optional<WallTime> begin_of(const Json& object) {
+  const auto started = time_at(kube::at(object, {"status"}), "startTime");
+  return started ? started : time_at(kube::at(object, {"metadata"}), "creationTimestamp");
+}
+
+// Times of events are whole seconds on a cluster.
+constexpr double kSameMoment = 2;
+
+bool is_at(const Json& item, std::optional<WallTime> begin, std::optional<WallTime> time) {
+  if (!begin || !time || !item.contains("seconds")) return false;
+  return std::abs(item["seconds"].get<double>() - seconds_between(*begin, *time)) <= kSameMoment;
+}
+
+// The figures that the status has of the newest view and of slow members.
+void add_figures(const Json& object, Json& items) {
+  const auto begin = begin_of(object);
+  const Json& change = kube::at(object, {"status", "view", "change"});
+  bool newest = true;
+  for (auto item = items.rbegin(); item != items.rend(); ++item) {
+    const std::string reason = kube::text_at(*item, {"title"});
+    if (reason == "ViewChanged" && std::exchange(newest, false) && change.is_object()) {
+      (*item)["step"] = kube::integer_at(change, {"step"});
+      for (const char* const key : {"came", "left"}) {
+        for (const Json& member : kube::list_at(change, {key})) (*item)["members"].push_back(member);
+      }
+    }
+    if (reason == "StragglerDetected") {
+      for (const Json& each : kube::list_at(object, {"status", "stragglers"})) {
+        if (!is_at(*item, begin, time_at(each, "since"))) continue;
+        (*item)["step"] = kube::integer_at(each, {"sinceStep"});
+        if (each.contains("role")) (*item)["members"].push_back(member_name(each));
+      }
+    }
+    if (reason == "StragglerReplacing") {
+      for (const Json& each : kube::list_at(object, {"status", "stragglerReplacements"})) {
+        if (!is_at(*item, begin, time_at(each, "at"))) continue;
+        (*item)["members"].push_back(member_name(each));
+        const auto ended = time_at(each, "ended");
+        if (ended && begin) (*item)["endSeconds"] = seconds_between(*begin, *ended);
+      }
+    }
+  }
+}
+
+Json evaluation_item(const EvaluationPoint& each) {
+  std::string text = str_cat("loss ", each.loss, ", accuracy ", each.accuracy);
+  if (each.auc) text += str_cat(", AUC ", *each.auc);
+  Json item = {{"step", each.step},
+               {"kind", "Evaluation"},
+               {"severity", "Info"},
+               {"title", "Evaluation"},
+               {"text", text}};
+  if (std::isfinite(each.seconds)) item["seconds"] = each.seconds;
+  return item;
+}
+
+}  // namespace
+
+Json events_json(const std::vector<jobs::EventView>& events) {
+  Json list = Json::array();
+  for (const jobs::EventView& event : events) {
+    Json item = {{"type", event.warning ? "Warning" : "Normal"},
+                 {"reason", event.reason},
+                 {"object", event.object},
+                 {"message", event.message},
+                 {"count", event.count}};
+    if (event.last) item["time"] = format_wall_time(*event.last);
+    list.push_back(std::move(item));
+  }
+  return {{"events", std::move(list)}};
+}
+
+Json timeline_json(const Json& object, const std::vector<jobs::EventView>& events,
+                   const std::vector<EvaluationPoint>& evaluations) {
+  const auto begin = begin_of(object);
+  Json items = Json::array();
+  const std::size_t skipped = events.size() - std::min(events.size(), kMostItems);
+  for (std::size_t i = skipped; i < events.size(); ++i) {
+    const jobs::EventView& event = events[i];
+    Json item = {{"kind", kind_of(event.reason)},
+                 {"severity", event.warning ? (event.reason == "Failed" ? "Error" : "Warning") : "Info"},
+                 {"title", event.reason},
+                 {"text", event.message}};
+    if (event.last) item["time"] = format_wall_time(*event.last);
+    if (event.last && begin) item["seconds"] = seconds_between(*begin, *event.last);
+    items.push_back(std::move(item));
+  }
+  add_figures(object, items);
+  const std::size_t left = evaluations.size() - std::min(evaluations.size(), kMostItems);
+  for (std::size_t i = left; i < evaluations.size(); ++i) items.push_back(evaluation_item(evaluations[i]));
+  std::stable_sort(items.begin(), items.end(), [](const Json& a, const Json& b) {
+    return kube::number_at(a, {"seconds"}).value_or(0) < kube::number_at(b, {"seconds"}).value_or(0);
+  });
+  return {{"items", std::move(items)}};
+}
+
+}  // namespace paceline::dashboard

@@ -1,0 +1,149 @@
+#include "controller/dashboard/event_stream.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/text.h"
+#include "controller/dashboard/log_stream.h"
+#include "tests/support/fake_clock.h"
+
+namespace paceline::dashboard {
+namespace {
+
+using kube::Json;
+
+Json object(const std::string& name, int step) {
+  return {{"metadata", {{"namespace", "a"}, {"name", name}, {"uid", name}}},
+          {"status", {{"phase", "Running"}, {"progress", {{"step", step}}}}}};
+}
+
+struct Event {
+  std::string id, name;
+  Json data;
+};
+
+// The events in a stream's text.
+std::vector<Event> events_in(const std::string& text) {
+  std::vector<Event> events;
+  std::size_t begin = 0;
+  for (std::size_t end = 0; (end = text.find("\n\n", begin)) != std::string::npos; begin = end + 2) {
+    Event event;
+    std::string block = text.substr(begin, end - begin) + "\n";
+    std::size_t at = 0;
+    for (std::size_t stop = 0; (stop = block.find('\n', at)) != std::string::npos; at = stop + 1) {
+      const std::string line = block.substr(at, stop - at);
+      if (line.starts_with("id: ")) event.id = line.substr(4);
+      if (line.starts_with("event: ")) event.name = line.substr(7);
+      if (line.starts_with("data: ")) event.data = Json::parse(line.substr(6));
+    }
+    if (!event.name.empty()) events.push_back(std::move(event));
+  }
+  return events;
+}
+
+class EventStreamTest : public ::testing::Test {
+ protected:
+  EventStreamTest() { put(object("x", 1)); }
+  void put(Json changed) { board_.apply({.objects = {std::move(changed)}}); }
+  std::vector<Event> next(EventStream& stream) {
+    clock_.advance(kEventInterval);
+    const auto piece = stream.next(clock_.now());
+    return piece.text == nullptr ? std::vector<Event>() : events_in(*piece.text);
+  }
+  FakeClock clock_;
+  Board board_{clock_};
+};
+
+TEST_F(EventStreamTest, ReadersGetAllAndThenWhatChanges) {
+  EventStream stream(board_, {.jobs = true}, "e", "");
+  const auto first = next(stream);
+  ASSERT_EQ(first.size(), 1U);
+  EXPECT_EQ(first[0].name, "jobs");
+  EXPECT_EQ(first[0].data["full"], true);
+  put(object("y", 1));
+  const auto second = next(stream);
+  ASSERT_EQ(second.size(), 1U);
+  EXPECT_EQ(second[0].data["full"], false);
+  EXPECT_EQ(second[0].data["rows"].size(), 1U);
+  EXPECT_TRUE(next(stream).empty());
+}
+
+TEST(EventStreamOfNothingTest, ReadersOfNoJobsHearOfThemOnce) {
+  FakeClock clock;
+  Board board(clock);
+  EventStream stream(board, {.jobs = true}, "e", "");
+  EXPECT_NE(stream.next(clock.now()).text, nullptr);
+  clock.advance(kEventInterval);
+  EXPECT_EQ(stream.next(clock.now()).text, nullptr);
+}
+
+TEST_F(EventStreamTest, ReadersGoOnFromTheirLastEvent) {
+  EventStream stream(board_, {.jobs = true}, "e", "");
+  const std::string id = next(stream).at(0).id;
+  put(object("y", 1));
+  EventStream again(board_, {.jobs = true}, "e", id);
+  const auto events = next(again);
+  ASSERT_EQ(events.size(), 1U);
+  EXPECT_EQ(events[0].data["full"], false);
+  EXPECT_EQ(events[0].data["rows"][0]["name"], "y");
+  for (const char* other : {"other-1", "e-", "e-x", "e-999", "e-1 ", ""}) {
+    EventStream anew(board_, {.jobs = true}, "e", other);
+    EXPECT_EQ(next(anew).at(0).data["full"], true) << other;
+  }
+}
+
+TEST_F(EventStreamTest, SlowReadersGetFewerEvents) {
+  EventStream stream(board_, {.jobs = true}, "e", "");
+  next(stream);
+  for (int step = 2; step < 100; ++step) put(object("x", step));
+  EXPECT_EQ(next(stream).size(), 1U);
+  put(object("x", 100));
+  EXPECT_EQ(stream.next(clock_.now()).text, nullptr) << "so soon";
+}
+
+TEST_F(EventStreamTest, OneJobIsTold) {
+  EventStream stream(board_, {.job = "a/x"}, "e", "");
+  const auto first = next(stream);
+  ASSERT_EQ(first.size(), 1U);
+  EXPECT_EQ(first[0].name, "job");
+  EXPECT_EQ(first[0].data["row"]["name"], "x");
+  EXPECT_EQ(first[0].data["object"]["status"]["progress"]["step"], 1);
+  EXPECT_TRUE(first[0].data["actions"].contains("suspend"));
+  EXPECT_EQ(board_.looked_at(), std::vector<std::string>{"a/x"});
+  put(object("y", 1));
+  EXPECT_TRUE(next(stream).empty());
+  board_.note_steps("a/x", 41);
+  EXPECT_EQ(next(stream).at(0).data["from"], 0);
+  board_.note_steps("a/x", 45);
+  EXPECT_EQ(next(stream).at(0).data["from"], 42);
+  board_.apply({.removed = {"a/x"}});
+  EXPECT_EQ(next(stream).at(0).data["removed"], true);
+  EXPECT_TRUE(next(stream).empty());
+}
+
+TEST_F(EventStreamTest, QuietStreamsPing) {
+  EventStream stream(board_, {.jobs = true}, "e", "");
+  next(stream);
+  EXPECT_TRUE(next(stream).empty());
+  clock_.advance(kPingInterval);
+  EXPECT_EQ(next(stream).at(0).name, "ping");
+  EXPECT_TRUE(next(stream).empty());
+}
+
+TEST_F(EventStreamTest, ReadersShareTheirTexts) {
+  const Board::Text one = board_.jobs_since(0), other = board_.jobs_since(0);
+  EXPECT_EQ(one.json, other.json);
+}
+
+TEST_F(EventStreamTest, LooksEnd) {
+  board_.look("a/x");
+  clock_.advance(Board::kLook);
+  EXPECT_EQ(board_.looked_at().size(), 1U);
+  clock_.advance(std::chrono::seconds(1));
+  EXPECT_TRUE(board_.looked_at().empty());
+  for (std::size_t i = 0; i < 2 * Board::kLooks; ++i) board_.look(str_cat("a/", i));
+  EXPECT_EQ(board_.looked_at().size(), Board::kLooks);
+}
+
+}  // namespace
+}  // namespace paceline::dashboard

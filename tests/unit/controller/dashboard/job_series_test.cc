@@ -1,0 +1,143 @@
+#include "controller/dashboard/job_series.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "controller/dashboard/series_json.h"
+
+namespace paceline::dashboard {
+namespace {
+
+using kube::Json;
+using ::testing::ElementsAre;
+using ::testing::SizeIs;
+
+MemberPoint member(std::string name, Step step, float compute, float wait) {
+  return {.member = std::move(name), .step = step, .ms = {0, compute, wait, 0, 0, 0, compute + wait}};
+}
+
+TEST(JobSeriesTest, PointsAreMeansOfSteps) {
+  JobSeries series;
+  for (Step step = 1; step <= 4000; ++step) {
+    series.add(StepPoint{.step = step,
+                         .loss = static_cast<double>(step),
+                         .learning_rate = 0.5,
+                         .seconds = static_cast<double>(step) / 100});
+  }
+  const JobSeries::Points points = series.points(1000);
+  EXPECT_EQ(points.width, 8);
+  ASSERT_THAT(points.steps, SizeIs(501));
+  EXPECT_EQ(points.steps[1], 8);
+  EXPECT_NEAR(points.loss[1], 11.5, 1e-9);
+  EXPECT_NEAR(points.learning_rate[1], 0.5, 1e-9);
+  EXPECT_TRUE(std::isnan(points.steps_per_second[0]));
+  EXPECT_NEAR(points.steps_per_second[1], 100, 1e-6);
+  EXPECT_EQ(series.newest(), 4000);
+}
+
+TEST(JobSeriesTest, AResumedRunGoesOnFromItsCheckpoint) {
+  JobSeries series;
+  for (Step step = 0; step < 20; ++step) series.add(StepPoint{.step = step, .loss = 1});
+  for (Step step = 10; step < 15; ++step) series.add(StepPoint{.step = step, .loss = 2});
+  const JobSeries::Points points = series.points(1000);
+  ASSERT_THAT(points.steps, SizeIs(15));
+  EXPECT_EQ(points.loss[9], 1);
+  EXPECT_EQ(points.loss[10], 2);
+}
+
+TEST(JobSeriesTest, TheLastEvaluationOfAStepCounts) {
+  JobSeries series;
+  series.add(EvaluationPoint{.step = 20, .loss = 1});
+  series.add(EvaluationPoint{.step = 10, .loss = 2});  // an evaluator's, which comes late
+  series.add(EvaluationPoint{.step = 20, .loss = 3});
+  ASSERT_THAT(series.evaluations(), SizeIs(2));
+  EXPECT_EQ(series.evaluations()[0].step, 10);
+  EXPECT_EQ(series.evaluations()[1].loss, 3);
+}
+
+TEST(JobSeriesTest, EvaluationsAreBounded) {
+  JobSeries series;
+  for (Step step = 0; step < 20'000; ++step) series.add(EvaluationPoint{.step = step});
+  EXPECT_LE(series.evaluations().size(), JobSeries::kEvaluations);
+  EXPECT_EQ(series.evaluations().back().step, 19'999);
+}
+
+TEST(JobSeriesTest, MembersAreBounded) {
+  JobSeries series;
+  for (std::size_t i = 0; i < JobSeries::kMembers + 10; ++i)
+    series.add(member("worker-" + std::to_string(i), 0, 1, 1));
+  EXPECT_THAT(series.heat_map(0, 0, 10).members, SizeIs(JobSeries::kMembers));
+}
+
+TEST(JobSeriesTest, HeatMapHasRowsByRankAndAlignedColumns) {
+  JobSeries series;
+  series.set_view({"worker-1", "chief-0"});
+  for (Step step = 0; step < 100; ++step) {
+    series.add(member("chief-0", step, 10, 0));
+    if (step % 2 == 0) series.add(member("worker-1", step, 30, 5));
+    if (step < 10) series.add(member("worker-0", step, 1, 1));
+  }
+  const JobSeries::HeatMap map = series.heat_map(0, 99, 50);
+  EXPECT_THAT(map.members, ElementsAre("worker-1", "chief-0", "worker-0"));
+  EXPECT_EQ(map.ranks, 2U);
+  EXPECT_EQ(map.width, 2);
+  ASSERT_THAT(map.steps, SizeIs(50));
+  const std::size_t compute = 1;
+  EXPECT_EQ(map.ms[compute][0], 30);
+  EXPECT_EQ(map.ms[compute][50], 10);
+  EXPECT_EQ(map.ms[compute][100], 1);
+  EXPECT_TRUE(std::isnan(map.ms[compute][100 + 20]));
+  const JobSeries::HeatMap close = series.heat_map(90, 94, 50);
+  EXPECT_THAT(close.steps, ElementsAre(90, 91, 92, 93, 94));
+  EXPECT_TRUE(std::isnan(close.ms[compute][1])) << "worker-1 told nothing of step 91";
+}
+
+TEST(JobSeriesTest, EmptyOnesHaveNothing) {
+  const JobSeries series;
+  EXPECT_EQ(series.newest(), -1);
+  EXPECT_THAT(series.points(10).steps, SizeIs(0));
+  EXPECT_THAT(series.heat_map(0, 100, 10).steps, SizeIs(0));
+  const Json json = Json::parse(heat_map_json(series, 0, 100, 10, kParts, Json()));
+  EXPECT_EQ(json["members"], Json::array());
+}
+
+TEST(SeriesJsonTest, NumbersThatAreNotFiniteAreNull) {
+  JobSeries series;
+  series.add(StepPoint{.step = 1, .loss = 0.125, .learning_rate = 0.1, .seconds = 1});
+  series.add(StepPoint{.step = 2, .loss = std::nan(""), .learning_rate = 0.1, .seconds = 1.5});
+  series.add(EvaluationPoint{.step = 2, .loss = 0.5, .accuracy = 0.75, .seconds = 1.5, .auc = 0.8});
+  const Json json = Json::parse(series_json(series, 1000, 64));
+  EXPECT_EQ(json["stepsPerPoint"], 1);
+  EXPECT_EQ(json["step"], Json({1, 2}));
+  EXPECT_EQ(json["loss"], Json({0.125, nullptr}));
+  EXPECT_EQ(json["stepsPerSecond"], Json({nullptr, 2}));
+  EXPECT_EQ(json["samplesPerSecond"], Json({nullptr, 128}));
+  EXPECT_EQ(json["evaluations"][0]["auc"], 0.8);
+  EXPECT_FALSE(Json::parse(series_json(series, 1000, std::nullopt)).contains("samplesPerSecond"));
+}
+
+TEST(SeriesJsonTest, HeatMapTellsWhereMembersAre) {
+  JobSeries series;
+  series.set_view({"worker-0"});
+  series.add(member("worker-0", 3, 1.23456F, 2));
+  const Json members = {{{"role", "worker"}, {"index", 0}, {"host", "node-a"}, {"pod", "digits-worker-0-0"}}};
+  const Json json = Json::parse(heat_map_json(series, 0, 10, 10, parts_named("compute,step"), members));
+  EXPECT_EQ(
+      json["members"],
+      Json::array({{{"name", "worker-0"}, {"rank", 0}, {"node", "node-a"}, {"pod", "digits-worker-0-0"}}}));
+  EXPECT_EQ(json["parts"], Json({"compute", "step"}));
+  EXPECT_EQ(json["steps"], Json({0, 1, 2, 3}));
+  EXPECT_EQ(json["values"]["compute"], Json::array({{nullptr, nullptr, nullptr, 1.235}}));
+  EXPECT_FALSE(json["values"].contains("wait"));
+}
+
+TEST(SeriesJsonTest, PartsAreChosenByName) {
+  EXPECT_THAT(parts_named(""), SizeIs(kParts.size()));
+  EXPECT_THAT(parts_named("wait,nonsense,input"), ElementsAre("input", "wait"));
+  EXPECT_THAT(parts_named("x"), SizeIs(0));
+}
+
+}  // namespace
+}  // namespace paceline::dashboard

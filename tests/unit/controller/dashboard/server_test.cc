@@ -1,0 +1,328 @@
+#include "controller/dashboard/server.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "base/guarded.h"
+#include "base/rng.h"
+#include "base/text.h"
+#include "tests/support/fake_clock.h"
+#include "tests/support/http_reader.h"
+
+namespace paceline::dashboard {
+namespace {
+
+using kube::Json;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+Json running_job() {
+  return Json::parse(R"({"metadata": {"namespace": "default", "name": "digits", "uid": "digits"},
+    "spec": {"replicaSpecs": {"worker": {"replicas": 3, "minReplicas": 2, "maxReplicas": 4}},
+             "training": {"model": {"type": "mlp", "hidden": [8], "classes": 10},
+                          "data": {"format": "csv", "train": {"inputs": "digits.csv"}},
+                          "optimizer": {"type": "SGD", "learningRate": 0.1}, "globalBatchSize": 64, "epochs": 1}},
+    "status": {"phase": "Running", "members": [{"role": "worker", "index": 0, "host": "here"}]}})");
+}
+
+// The calls that a place got.
+struct Done {
+  std::vector<Json> patches;
+  std::vector<std::string> removed, records;
+};
+
+class FakeSource final : public jobs::JobSource {
+ public:
+  explicit FakeSource(Guarded<Done>& done) : done_(done) {}
+  absl::StatusOr<Listed> list_jobs(const std::string&) override { return Listed{}; }
+  absl::StatusOr<Json> job(const std::string&, const std::string&) override { return running_job(); }
+  absl::StatusOr<std::vector<kube::SlimPod>> pods(const std::string&, const std::string&) override {
+    return std::vector<kube::SlimPod>();
+  }
+  absl::StatusOr<std::vector<kube::SlimPod>> logged_pods(const std::string&, const std::string&) override {
+    kube::SlimPod pod;
+    pod.key = "default/digits-worker-0-0";
+    return std::vector{pod};
+  }
+  absl::Status read_log(const kube::SlimPod&, const jobs::LogRequest& request, const jobs::LogSink& sink,
+                        std::stop_token) override {
+    for (int i = 0; i < request.tail.value_or(0); ++i) sink.bytes(str_cat("line ", i, "\n"));
+    return absl::OkStatus();
+  }
+  absl::StatusOr<Events> events(const std::string&, const std::string&) override {
+    return Events{{{.reason = "ViewChanged", .message = "words"}}, ""};
+  }
+  absl::StatusOr<Json> patch(const std::string&, const std::string&, const Json& patch,
+                             const std::string&) override {
+    done_.lock()->patches.push_back(patch);
+    return running_job();
+  }
+  absl::StatusOr<Json> remove(const std::string&, const std::string& name, const std::string&) override {
+    done_.lock()->removed.push_back(name);
+    return running_job();
+  }
+
+ private:
+  Guarded<Done>& done_;
+};
+
+class FakePlace final : public Place {
+ public:
+  std::string kind() const override { return "Local"; }
+  std::string user() const override { return "ada"; }
+  std::unique_ptr<jobs::JobSource> source() override { return std::make_unique<FakeSource>(done); }
+  absl::StatusOr<std::string> yaml(const Json&) override { return "kind: TrainingJob\n"; }
+  absl::Status use_series(const Json&, const std::function<void(const JobSeries&)>& use) override {
+    JobSeries series;
+    for (Step step = 0; step < 10; ++step) {
+      series.add(StepPoint{.step = step, .loss = 1, .seconds = static_cast<double>(step)});
+      series.add(MemberPoint{.member = "worker-0", .step = step, .ms = {0, 1, 2}});
+    }
+    use(series);
+    return absl::OkStatus();
+  }
+  void record(const Json&, bool, std::string_view reason, std::string_view message) override {
+    done.lock()->records.push_back(str_cat(reason, ": ", message));
+  }
+  Guarded<Done> done;
+};
+
+struct Answer {
+  int status = 0;
+  std::string head, body;
+  Json json() const { return Json::parse(body, nullptr, false); }
+};
+
+class ServerTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    board_.apply({.objects = {running_job()}});
+    auto server = Server::start(board_, place_, 0, "1.2.3", clock_);
+    ASSERT_TRUE(server.ok()) << server.status();
+    server_ = *std::move(server);
+  }
+  std::string token() {
+    const std::string address = server_->new_address();
+    return address.substr(address.find("#token=") + 7);
+  }
+  std::string host() const { return str_cat("127.0.0.1:", server_->port()); }
+  // `headers`: whole lines; with none of its own, the session's.
+  std::string text_of(const std::string& method, const std::string& path, const std::string& headers,
+                      const std::string& body = "") const {
+    return str_cat(method, " ", path, " HTTP/1.1\r\nConnection: close\r\n", headers,
+                   body.empty() ? "" : str_cat("Content-Length: ", body.size(), "\r\n"), "\r\n", body);
+  }
+  Answer ask(const std::string& text) const {
+    HttpReader reader(server_->port());
+    reader.send(text);
+    const std::string& all = reader.rest();
+    const std::size_t end = all.find("\r\n\r\n");
+    if (all.size() < 12 || end == std::string::npos) return {};
+    return {std::stoi(all.substr(9, 3)), all.substr(0, end + 2), all.substr(end + 4)};
+  }
+  std::string host_line() const { return str_cat("Host: ", host(), "\r\n"); }
+  void open_session() {
+    const Answer answer =
+        ask(text_of("POST", "/api/v1/session", host_line(), str_cat("{\"token\":\"", token(), "\"}")));
+    ASSERT_EQ(answer.status, 200);
+    const std::size_t begin = answer.head.find("Set-Cookie: ") + 12;
+    cookie_ = answer.head.substr(begin, answer.head.find(';', begin) - begin);
+    csrf_ = answer.json()["csrf"];
+  }
+  std::string session() const { return str_cat(host_line(), "Cookie: ", cookie_, "\r\n"); }
+  std::string rights() const { return str_cat(session(), "X-Paceline-CSRF: ", csrf_, "\r\n"); }
+  Answer get(const std::string& path) const { return ask(text_of("GET", path, session())); }
+  Answer post(const std::string& path, const std::string& body = "") const {
+    return ask(text_of("POST", path, rights(), body));
+  }
+
+  FakeClock clock_;
+  FakePlace place_;
+  Board board_{clock_};
+  std::unique_ptr<Server> server_;
+  std::string cookie_, csrf_;
+};
+
+constexpr char kJob[] = "/api/v1/jobs/default/digits";
+
+TEST_F(ServerTest, TokensOpenASessionOnce) {
+  const std::string body = str_cat("{\"token\":\"", token(), "\"}");
+  const Answer first = ask(text_of("POST", "/api/v1/session", host_line(), body));
+  EXPECT_EQ(first.status, 200);
+  EXPECT_THAT(first.head, HasSubstr("HttpOnly; SameSite=Strict; Path=/\r\n"));
+  EXPECT_EQ(first.json()["user"], "ada");
+  EXPECT_EQ(first.json()["place"], "Local");
+  EXPECT_EQ(first.json()["version"], "1.2.3");
+  const Answer second = ask(text_of("POST", "/api/v1/session", host_line(), body));
+  EXPECT_EQ(second.status, 401);
+  EXPECT_EQ(second.json()["error"]["code"], "Unauthenticated");
+  for (const char* other : {"{}", "[]", "null", "{\"token\":1}", "x", "", "{\"token\":\"\xff\"}"})
+    EXPECT_NE(ask(text_of("POST", "/api/v1/session", host_line(), other)).status, 200) << other;
+}
+
+TEST_F(ServerTest, NothingIsToldWithoutASession) {
+  for (const char* path :
+       {"/api/v1/jobs", "/api/v1/session", "/api/v1/stream?jobs=1", kJob, "/api/v1/nothing"}) {
+    EXPECT_EQ(ask(text_of("GET", path, host_line())).status, 401) << path;
+    EXPECT_EQ(ask(text_of("GET", path,
+                          str_cat(host_line(), "Cookie: paceline_session_", server_->port(), "=x\r\n")))
+                  .status,
+              401)
+        << path;
+  }
+  EXPECT_EQ(ask(text_of("DELETE", kJob, host_line())).status, 401);
+}
+
+TEST_F(ServerTest, OtherHostsAndOriginsAreRefused) {
+  open_session();
+  EXPECT_EQ(ask(text_of("GET", "/", "Host: evil.example\r\n")).status, 421);
+  EXPECT_EQ(
+      ask(text_of("GET", "/api/v1/jobs", str_cat("Host: evil.example\r\nCookie: ", cookie_, "\r\n"))).status,
+      421);
+  EXPECT_EQ(ask(text_of("GET", "/api/v1/jobs", str_cat(session(), "Origin: http://evil.example\r\n"))).status,
+            403);
+  EXPECT_EQ(
+      ask(text_of("POST", str_cat(kJob, "/suspend"), str_cat(rights(), "Origin: http://127.0.0.1:1\r\n")))
+          .status,
+      403);
+  EXPECT_EQ(ask(text_of("GET", "/api/v1/jobs", str_cat(session(), "Origin: http://", host(), "\r\n"))).status,
+            200);
+}
+
+TEST_F(ServerTest, ChangesNeedTheCsrfWord) {
+  open_session();
+  EXPECT_EQ(ask(text_of("POST", str_cat(kJob, "/suspend"), session())).status, 403);
+  EXPECT_EQ(ask(text_of("DELETE", kJob, str_cat(session(), "X-Paceline-CSRF: x\r\n"))).status, 403);
+  EXPECT_TRUE(place_.done.lock()->patches.empty());
+  EXPECT_TRUE(place_.done.lock()->removed.empty());
+}
+
+TEST_F(ServerTest, EveryAnswerTellsBrowsersWhatTheyMayDo) {
+  open_session();
+  for (const std::string& text :
+       {text_of("GET", "/", host_line()), text_of("GET", "/", "Host: x\r\n"),
+        text_of("GET", "/api/v1/jobs", session()), text_of("GET", "/api/v1/jobs", host_line()),
+        text_of("GET", "/api/v1/x", session())}) {
+    const Answer answer = ask(text);
+    EXPECT_THAT(answer.head, HasSubstr("Content-Security-Policy: default-src 'none'")) << answer.status;
+    EXPECT_THAT(answer.head, HasSubstr("X-Content-Type-Options: nosniff")) << answer.status;
+  }
+  EXPECT_THAT(get("/api/v1/jobs").head, HasSubstr("Cache-Control: no-store"));
+}
+
+TEST_F(ServerTest, JobsAreTold) {
+  open_session();
+  EXPECT_EQ(get("/api/v1/jobs").json()["jobs"][0]["name"], "digits");
+  const Json job = get(kJob).json();
+  EXPECT_EQ(job["row"]["phase"], "Running");
+  EXPECT_EQ(job["object"], running_job());
+  EXPECT_EQ(job["actions"]["resume"]["allowed"], false);
+  EXPECT_EQ(get("/api/v1/jobs/default/other").status, 404);
+  EXPECT_EQ(get("/api/v1/other").status, 404);
+  const Answer method = ask(text_of("PUT", kJob, rights()));
+  EXPECT_EQ(method.status, 405);
+  EXPECT_THAT(method.head, HasSubstr("Allow: GET\r\nAllow: DELETE\r\n"));
+}
+
+TEST_F(ServerTest, DetailsOfAJobAreTold) {
+  open_session();
+  EXPECT_EQ(get(str_cat(kJob, "/series?points=5")).json()["stepsPerPoint"], 2);
+  const Json map = get(str_cat(kJob, "/heatmap?from=2&to=5&columns=100&parts=compute")).json();
+  EXPECT_EQ(map["steps"], Json({2, 3, 4, 5}));
+  EXPECT_EQ(map["values"]["compute"], Json::array({{1, 1, 1, 1}}));
+  EXPECT_EQ(map["members"][0]["node"], "here");
+  EXPECT_EQ(get(str_cat(kJob, "/timeline")).json()["items"][0]["kind"], "View");
+  EXPECT_EQ(get(str_cat(kJob, "/events")).json()["events"][0]["reason"], "ViewChanged");
+  EXPECT_EQ(get(str_cat(kJob, "/yaml")).body, "kind: TrainingJob\n");
+  EXPECT_FALSE(get(str_cat(kJob, "/next")).json()["decisions"].empty());
+  const Json log = get(str_cat(kJob, "/logs")).json()["logs"][0];
+  EXPECT_EQ(log["pod"], "digits-worker-0-0");
+  EXPECT_EQ(log["live"], true);
+  EXPECT_EQ(get(str_cat(kJob, "/logs/digits-worker-0-0?tail=2")).body, "line 0\nline 1\n");
+  EXPECT_EQ(get(str_cat(kJob, "/logs/other")).status, 404);
+  for (const char* query :
+       {"/series?points=x", "/heatmap?from=-1", "/heatmap?columns=1.5", "/logs/digits-worker-0-0?tail=all"})
+    EXPECT_EQ(get(str_cat(kJob, query)).status, 400) << query;
+}
+
+TEST_F(ServerTest, LongLogsAreToldFromTheirEnd) {
+  open_session();
+  const Answer answer = get(str_cat(kJob, "/logs/digits-worker-0-0?tail=1000000000"));
+  EXPECT_EQ(answer.status, 200);
+  EXPECT_THAT(answer.body, ::testing::EndsWith("line 99999\n"));
+}
+
+TEST_F(ServerTest, ActionsAreDoneAndRecorded) {
+  open_session();
+  EXPECT_EQ(post(str_cat(kJob, "/suspend")).status, 202);
+  EXPECT_EQ(post(str_cat(kJob, "/scale"), "{\"replicas\": 4}").status, 202);
+  EXPECT_EQ(place_.done.lock()->patches,
+            (std::vector{Json::parse(R"({"spec":{"runPolicy":{"suspend":true}}})"),
+                         Json::parse(R"({"spec":{"replicaSpecs":{"worker":{"replicas":4}}}})")}));
+  EXPECT_EQ(ask(text_of("DELETE", kJob, rights())).status, 202);
+  (void)place_.done.lock_when([](const Done& done) { return !done.removed.empty(); },
+                              std::chrono::minutes(1));
+  EXPECT_EQ(place_.done.lock()->removed, std::vector<std::string>{"digits"});
+  EXPECT_EQ(place_.done.lock()->records.size(), 3U);
+}
+
+TEST_F(ServerTest, ActionsThatMakeNoSenseAreRefused) {
+  open_session();
+  EXPECT_EQ(post(str_cat(kJob, "/resume")).status, 409);
+  EXPECT_EQ(post(str_cat(kJob, "/checkpoint")).status, 409);
+  EXPECT_EQ(post(str_cat(kJob, "/replace"), "{\"member\": \"worker-0\"}").status, 409);
+  EXPECT_EQ(post(str_cat(kJob, "/scale"), "{\"replicas\": 5}").status, 400);
+  EXPECT_EQ(post(str_cat(kJob, "/scale"), "no json").status, 400);
+  EXPECT_EQ(post(str_cat(kJob, "/fly")).status, 404);
+  EXPECT_EQ(post("/api/v1/jobs/default/other/suspend").status, 404);
+  EXPECT_TRUE(place_.done.lock()->patches.empty());
+}
+
+TEST_F(ServerTest, StreamsTellWhatChanges) {
+  open_session();
+  HttpReader reader(server_->port());
+  reader.send(str_cat("GET /api/v1/stream?jobs=1&job=default/digits HTTP/1.1\r\n", session(), "\r\n"));
+  EXPECT_THAT(reader.until("event: job\n"), HasSubstr("Content-Type: text/event-stream"));
+  EXPECT_THAT(reader.until("event: jobs\n"), HasSubstr("\"full\":true"));
+  Json changed = running_job();
+  changed["status"]["phase"] = "Succeeded";
+  clock_.advance(std::chrono::seconds(1));
+  board_.apply({.objects = {changed}});
+  reader.until("\"phase\":\"Succeeded\"");
+  EXPECT_EQ(get("/api/v1/stream").status, 400);
+  EXPECT_EQ(get("/api/v1/stream?job=default/other").status, 404);
+}
+
+TEST_F(ServerTest, LogsAreFollowed) {
+  open_session();
+  const Answer answer = get(str_cat(kJob, "/logs/digits-worker-0-0/stream?tail=3"));
+  EXPECT_THAT(answer.body, HasSubstr("line 2\\n"));
+  EXPECT_THAT(answer.body, HasSubstr("event: end"));
+}
+
+TEST_F(ServerTest, HugeAndOddRequestsAreRefused) {
+  open_session();
+  EXPECT_EQ(post("/api/v1/session", std::string(100'000, 'x')).status, 413);
+  const Answer head =
+      ask(text_of("GET", "/", str_cat(host_line(), "X: ", std::string(1 << 20, 'x'), "\r\n")));
+  EXPECT_NE(head.status, 200);
+  std::string deep(10'000, '[');
+  EXPECT_EQ(post("/api/v1/session", deep).status, 400);
+  Rng rng(1, 0);
+  for (int i = 0; i < 100; ++i) {
+    std::string text = i % 2 == 0 ? str_cat("POST /api/v1/session HTTP/1.1\r\n", host_line()) : "";
+    for (std::uint64_t k = rng.below(2000); k > 0; --k) text += static_cast<char>(rng.below(256));
+    HttpReader(server_->port()).send(text);
+  }
+  EXPECT_EQ(get("/api/v1/jobs").status, 200);
+}
+
+TEST_F(ServerTest, PortsInUseAreAnError) {
+  EXPECT_EQ(Server::start(board_, place_, server_->port(), "1", clock_).status().code(),
+            absl::StatusCode::kUnavailable);
+}
+
+}  // namespace
+}  // namespace paceline::dashboard

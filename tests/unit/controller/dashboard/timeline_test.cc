@@ -1,0 +1,80 @@
+#include "controller/dashboard/timeline.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "controller/cluster/kube/times.h"
+
+namespace paceline::dashboard {
+namespace {
+
+using kube::Json;
+using ::testing::ElementsAre;
+
+jobs::EventView event(const char* time, const char* reason, bool warning = false) {
+  return {.last = kube::parse_time(time),
+          .warning = warning,
+          .reason = reason,
+          .object = "digits",
+          .message = "words"};
+}
+
+std::vector<std::string> kinds(const Json& timeline) {
+  std::vector<std::string> names;
+  for (const Json& item : timeline["items"]) names.push_back(item["kind"]);
+  return names;
+}
+
+const Json kObject = Json::parse(R"({"status": {
+    "startTime": "2026-01-01T00:00:00Z",
+    "view": {"change": {"came": ["worker-3"], "left": ["worker-1"], "step": 40}},
+    "stragglers": [{"role": "worker", "index": 2, "since": "2026-01-01T00:00:30Z", "sinceStep": 25}],
+    "stragglerReplacements": [{"role": "worker", "index": 2, "at": "2026-01-01T00:00:40Z", "ended": "2026-01-01T00:00:50Z"}]}})");
+
+TEST(TimelineTest, EventsHaveKindsAndTimes) {
+  const Json timeline = timeline_json(
+      kObject,
+      {event("2026-01-01T00:00:01Z", "MembersTrain"), event("2026-01-01T00:00:10Z", "ViewChanged"),
+       event("2026-01-01T00:00:20Z", "MemberLost", true),
+       event("2026-01-01T00:00:30Z", "StragglerDetected", true),
+       event("2026-01-01T00:00:40Z", "StragglerReplacing"), event("2026-01-01T00:00:50Z", "ViewChanged")},
+      {});
+  EXPECT_THAT(kinds(timeline), ElementsAre("Phase", "View", "Lost", "Straggler", "Replacement", "View"));
+  const Json& items = timeline["items"];
+  EXPECT_EQ(items[0]["seconds"], 1.0);
+  EXPECT_EQ(items[2]["severity"], "Warning");
+  EXPECT_FALSE(items[1].contains("members")) << "the status tells of the newest view alone";
+  EXPECT_EQ(items[5]["members"], Json({"worker-3", "worker-1"}));
+  EXPECT_EQ(items[5]["step"], 40);
+  EXPECT_EQ(items[3]["members"], Json::array({"worker-2"}));
+  EXPECT_EQ(items[3]["step"], 25);
+  EXPECT_EQ(items[4]["endSeconds"], 50.0);
+}
+
+TEST(TimelineTest, EvaluationsStandAmongEvents) {
+  const Json timeline = timeline_json(
+      kObject, {event("2026-01-01T00:00:01Z", "MembersTrain"), event("2026-01-01T00:00:20Z", "Succeeded")},
+      {{.step = 100, .loss = 0.5, .accuracy = 0.75, .seconds = 10}});
+  EXPECT_THAT(kinds(timeline), ElementsAre("Phase", "Evaluation", "Phase"));
+  EXPECT_EQ(timeline["items"][1]["step"], 100);
+}
+
+TEST(TimelineTest, JobsWithoutAnythingHaveNone) {
+  EXPECT_EQ(timeline_json(Json::object(), {}, {}), (Json{{"items", Json::array()}}));
+}
+
+TEST(TimelineTest, TheNewestAreKept) {
+  const std::vector<jobs::EventView> many(kMostItems + 5, event("2026-01-01T00:00:01Z", "ViewChanged"));
+  EXPECT_EQ(timeline_json(kObject, many, {})["items"].size(), kMostItems);
+}
+
+TEST(TimelineTest, EventsAreTold) {
+  jobs::EventView one = event("2026-01-01T00:00:01Z", "MemberLost", true);
+  one.count = 3;
+  EXPECT_EQ(events_json({one}),
+            Json::parse(R"({"events": [{"time": "2026-01-01T00:00:01.000Z", "type": "Warning",
+      "reason": "MemberLost", "object": "digits", "message": "words", "count": 3}]})"));
+}
+
+}  // namespace
+}  // namespace paceline::dashboard
