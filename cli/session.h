@@ -83,6 +83,7 @@ void add_logs(CLI::App& app, Session& session);
 void add_top(CLI::App& app, Session& session);
 void add_delete(CLI::App& app, Session& session);
 void add_plot(CLI::App& app, Session& session);
+void add_dashboard(CLI::App& app, Session& session);
 void add_completion(CLI::App& app, Session& session);
 
 }  // namespace paceline::cli

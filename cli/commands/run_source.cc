@@ -2,6 +2,7 @@
 
 #include <poll.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -45,7 +46,20 @@ Json spec_of(const std::string& folder) {
   return kube::at(Json::parse(api::json_text(*text), nullptr, false), {"spec"});
 }
 
-Json object_of(const RunState& state) {
+}  // namespace
+
+const Json& RunSource::spec_in(const std::string& folder) {
+  struct stat info {};
+  if (::stat((folder + "/job.yaml").c_str(), &info) != 0) info = {};
+  const std::array<std::int64_t, 3> version = {static_cast<std::int64_t>(info.st_ino), info.st_ctim.tv_sec,
+                                               info.st_ctim.tv_nsec};
+  if (specs_.size() >= kMostSpecs) specs_.clear();
+  Spec& spec = specs_[folder];
+  if (spec.version != version || spec.json.is_null()) spec = {version, spec_of(folder)};
+  return spec.json;
+}
+
+Json RunSource::object_of(const RunState& state) {
   Json run = Json::parse(to_json(state, -1)), status = run.at("status");
   run.erase("status");
   // The folder knows better than the controller's last word: an owner may be gone.
@@ -54,16 +68,18 @@ Json object_of(const RunState& state) {
   status["message"] = state.message;
   status["run"] = std::move(run);
   Json object = {{"metadata", {{"name", state.name}, {"namespace", state.ns}, {"uid", state.name}}},
-                 {"spec", spec_of(state.folder)},
+                 {"spec", spec_in(state.folder)},
                  {"status", std::move(status)}};
   if (!state.created.empty()) object["metadata"]["creationTimestamp"] = state.created;
   return object;
 }
 
-absl::StatusOr<Json> object_of(const absl::StatusOr<RunState>& state) {
+absl::StatusOr<Json> RunSource::object_of(const absl::StatusOr<RunState>& state) {
   PL_RETURN_IF_ERROR(state.status());
   return object_of(*state);
 }
+
+namespace {
 
 absl::Status does_not_end(std::int64_t pid) {
   const std::string owner = str_cat("process ", pid, ", which owns it, ");

@@ -4,6 +4,9 @@
 // run's and whose status has also `run`, all that the run's folder tells (cli/state/run_state.h). One thread,
 // but for read_log().
 
+#include <array>
+#include <cstdint>
+#include <map>
 #include <ostream>
 #include <string>
 #include <utility>
@@ -15,7 +18,7 @@
 
 namespace paceline::cli {
 
-class RunSource final : public JobSource {
+class RunSource : public JobSource {
  public:
   // `out`: told of a run that is to be stopped before it is removed. `pause`: between two looks at a log.
   RunSource(RunStore store, const Clock& clock, std::ostream& out, kube::Pause pause = kube::real_pause)
@@ -50,10 +53,21 @@ class RunSource final : public JobSource {
   const std::vector<absl::Status>& left_out() const { return left_out_; }
 
  private:
+  static constexpr std::size_t kMostSpecs = 4096;
+  struct Spec {
+    std::array<std::int64_t, 3> version{};  // of its file: number and time of change
+    kube::Json json;
+  };
+  kube::Json object_of(const RunState& state);
+  absl::StatusOr<kube::Json> object_of(const absl::StatusOr<RunState>& state);
+  // The spec as its user wrote it; its file is read again when it is another one.
+  const kube::Json& spec_in(const std::string& folder);
+
   const RunStore store_;
   const Clock& clock_;
   std::ostream& out_;
   const kube::Pause pause_;
+  std::map<std::string, Spec> specs_;  // by the run's folder
   std::vector<absl::Status> left_out_;
 };
 

@@ -20,6 +20,7 @@
 #include "base/text.h"
 #include "base/unique_fd.h"
 #include "cli/cluster/interrupt.h"
+#include "cli/dashboard/local_dashboard.h"
 #include "cli/run/failed_save.h"
 #include "cli/run/held_checkpoints.h"
 #include "cli/run/local_run.h"
@@ -79,6 +80,7 @@ class RunCommand {
     if (local_ == nullptr) return;
     // All is told and written. gRPC waits at its end for threads that it could not start.
     end_within(kEndLimit, session_.exit_code, {SIGINT, SIGTERM, SIGHUP});
+    dashboard_.reset();
     local_.reset();
   }
 
@@ -99,6 +101,7 @@ class RunCommand {
     output_->started(state_);
     if (!setup_.warning.empty()) output_->note(setup_.warning);
     if (state_.gradients) output_->note(step_text(*state_.gradients));
+    if (options_.dashboard) start_dashboard();
     auto newest = newest_checkpoint(setup_.job, setup_.run->folder());
     if (newest.ok() && *newest) began_ = (*newest)->progress.step;
     const bool none_before = newest.ok() && !*newest;
@@ -130,6 +133,16 @@ class RunCommand {
     }
     loop(interrupted);
     finish(interrupted);
+  }
+
+  // Without it the run goes on, as it is only looked at there.
+  void start_dashboard() {
+    const auto store = session_.store();
+    auto started = store.ok() ? LocalDashboard::start(*store, 0, session_.clock)
+                              : absl::StatusOr<std::unique_ptr<LocalDashboard>>(store.status());
+    if (!started.ok()) return output_->note(str_cat("there is no dashboard: ", started.status().message()));
+    dashboard_ = *std::move(started);
+    output_->note(str_cat("the dashboard, for one browser: ", dashboard_->new_address()));
   }
 
   // Where a resumed run begins: its members will say the same in their logs, or which one they refuse: only
@@ -401,6 +414,7 @@ class RunCommand {
   RunSetup setup_;
   RunState& state_ = setup_.state;
   std::unique_ptr<LocalRun> local_;
+  std::unique_ptr<LocalDashboard> dashboard_;
   std::unique_ptr<RunOutput> output_;
   std::optional<coordinator::StepRecord> first_step_;  // the first that was heard of
   std::optional<FoundCheckpoint> noted_;               // what a resumed run is to go on from
@@ -443,6 +457,8 @@ void add_run(CLI::App& app, Session& session) {
       ->add_option("--output", options->output,
                    "auto is a live view on a terminal, else lines (default: auto)")
       ->check(CLI::IsMember({"auto", "plain", "json"}));
+  command->add_flag("--dashboard", options->dashboard,
+                    "Serve the dashboard while the run goes on, and print its address");
   command->add_option("--log-level", options->log_level, "How much the members log (default: info)")
       ->check(CLI::IsMember({"debug", "info", "warning", "error"}));
   command->footer(

@@ -20,6 +20,7 @@ namespace paceline::cli {
 
 struct RunOptions {
   std::string file, output = "auto", log_level = "info";
+  bool dashboard = false;
   std::optional<std::string> name, resume;  // resume: empty is run_to_resume()
 };
 

@@ -87,7 +87,7 @@ PURE = [
     "controller/dashboard/actions", "controller/dashboard/answers", "controller/dashboard/assets", "controller/dashboard/guard",
     "controller/dashboard/job_row", "controller/dashboard/job_series", "controller/dashboard/job_table", "controller/dashboard/next_steps",
     "controller/dashboard/pyramid", "controller/dashboard/series_json", "controller/dashboard/sessions", "controller/dashboard/timeline",
-    "controller/web/router",
+    "controller/web/router", "cli/dashboard/metrics_line",
     "controller/lease/election_core", "controller/lease/lease_record",
     "controller/cluster/kube/exec_credential", "controller/cluster/kube/kubeconfig",
     "runtime/collective/schedule.", "runtime/collective/plan", "runtime/collective/tuning",

@@ -1,0 +1,55 @@
+#pragma once
+
+// The runs of this machine as a dashboard's place: their series come from metrics.jsonl, of at most
+// kMostTails runs at once (the one that was not asked for the longest is forgotten). Thread-safe.
+
+#include <functional>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/guarded.h"
+#include "cli/dashboard/metrics_tail.h"
+#include "cli/state/run_store.h"
+#include "controller/dashboard/place.h"
+
+namespace paceline::cli {
+
+class RunPlace final : public dashboard::Place {
+ public:
+  static constexpr std::size_t kMostTails = 8;
+  static constexpr std::size_t kMostBytes = 64 << 20;  // that one question reads; the next one reads on
+
+  RunPlace(RunStore store, const Clock& clock) : store_(std::move(store)), clock_(clock) {}
+
+  std::string kind() const override { return "Local"; }
+  std::string user() const override;
+  std::unique_ptr<jobs::JobSource> source() override;
+  absl::StatusOr<std::string> yaml(const kube::Json& object) override;
+  absl::Status use_series(const kube::Json& object,
+                          const std::function<void(const dashboard::JobSeries&)>& use) override;
+  void record(const kube::Json& object, bool warning, std::string_view reason,
+              std::string_view message) override;
+
+ private:
+  struct Tail {
+    std::string folder;
+    std::mutex busy;  // while it is read
+    MetricsTail metrics;
+    explicit Tail(const std::string& run) : folder(run), metrics(run + "/metrics.jsonl") {}
+  };
+
+  std::string folder_of(const kube::Json& object) const;
+  std::shared_ptr<Tail> tail_of(const std::string& folder);
+
+  const RunStore store_;
+  const Clock& clock_;
+  Guarded<std::list<std::shared_ptr<Tail>>> tails_;  // the one that was asked for last is the first
+};
+
+}  // namespace paceline::cli
