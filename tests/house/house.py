@@ -94,7 +94,7 @@ class House:
 
     def sizes(self):
         for file in self.files:
-            if pathlib.Path(file).suffix not in CODE | {".py", ".ts", ".proto", ".cmake"}:
+            if pathlib.Path(file).suffix not in CODE | {".py", ".ts", ".tsx", ".mjs", ".css", ".proto", ".cmake"}:
                 continue
             lines = self.text(file).split("\n")
             if len(lines) > rules.HARD_LINES:

@@ -1,0 +1,167 @@
+// The matrix behind the heat map: one row a member, one column some steps that all members took together. It knows each cell in milliseconds and
+// over its column's median, and which of three patterns it holds: a rank that stays slow, one that rotates, and a single hiccup.
+//
+// All-reduce makes every member's step equally long. The slow one is seen in its own time: the step without the wait for others, and without the
+// checkpoints that rank 0 alone writes.
+
+import type { HeatMap } from "../api/types.ts";
+
+export const OWN = "own";
+export type Order = "rank" | "slowest" | "node";
+
+export interface Matrix {
+  rows: number;
+  columns: number;
+  cells: Float32Array; // milliseconds, NaN where nothing is known; cell of row r and column c at r * columns + c
+  medians: Float32Array; // of each column
+}
+
+// "step", "own", and the parts that the server knows.
+export function partsOf(map: HeatMap): string[] {
+  const has = (part: string) => map.values[part] !== undefined;
+  return [...(has("step") && has("wait") ? [OWN] : []), ...(has("step") ? ["step"] : []), ...map.parts.filter(has)];
+}
+
+export function median(values: number[] | Float32Array): number {
+  const sorted = Array.from(values)
+    .filter((value) => !Number.isNaN(value))
+    .sort((a, b) => a - b);
+  if (sorted.length === 0) return NaN;
+  const middle = sorted.length >> 1;
+  return sorted.length % 2 === 1 ? sorted[middle]! : (sorted[middle - 1]! + sorted[middle]!) / 2;
+}
+
+export function matrixOf(map: HeatMap, part: string): Matrix {
+  const rows = map.members.length;
+  const columns = map.steps.length;
+  const cells = new Float32Array(rows * columns).fill(NaN);
+  const values = map.values[part === OWN ? "step" : part];
+  const minus = part === OWN ? [map.values["wait"], map.values["checkpoint"]] : [];
+  for (let r = 0; r < rows; ++r) {
+    for (let c = 0; c < columns; ++c) {
+      const value = values?.[r]?.[c];
+      if (value === null || value === undefined) continue;
+      const others = minus.reduce((sum, times) => sum + (times?.[r]?.[c] ?? 0), 0);
+      cells[r * columns + c] = Math.max(0, value - others);
+    }
+  }
+  const medians = new Float32Array(columns);
+  const column = new Float32Array(rows);
+  for (let c = 0; c < columns; ++c) {
+    for (let r = 0; r < rows; ++r) column[r] = cells[r * columns + c]!;
+    medians[c] = median(column);
+  }
+  return { rows, columns, cells, medians };
+}
+
+// A cell over its column's median; NaN where either is not known.
+export function ratioAt(matrix: Matrix, row: number, column: number): number {
+  const typical = matrix.medians[column]!;
+  return typical > 0 ? matrix.cells[row * matrix.columns + column]! / typical : NaN;
+}
+
+// Milliseconds below which `share` of the known cells lie: a few huge ones must not make all others look alike.
+export function quantile(matrix: Matrix, share: number): number {
+  const sorted = matrix.cells.filter((value) => !Number.isNaN(value)).sort();
+  return sorted.length === 0 ? NaN : sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))]!;
+}
+
+// The mean over all columns of each row's ratio.
+export function rowMeans(matrix: Matrix): Float32Array {
+  const means = new Float32Array(matrix.rows).fill(NaN);
+  for (let r = 0; r < matrix.rows; ++r) {
+    let sum = 0;
+    let count = 0;
+    for (let c = 0; c < matrix.columns; ++c) {
+      const ratio = ratioAt(matrix, r, c);
+      if (Number.isNaN(ratio)) continue;
+      sum += ratio;
+      ++count;
+    }
+    if (count > 0) means[r] = sum / count;
+  }
+  return means;
+}
+
+// Which row of the matrix is drawn at each place.
+export function orderRows(map: HeatMap, means: Float32Array, order: Order): number[] {
+  const places = map.members.map((_, row) => row);
+  const rank = (row: number) => map.members[row]!.rank;
+  const mean = (row: number) => (Number.isNaN(means[row]!) ? -Infinity : means[row]!);
+  if (order === "slowest") return places.sort((a, b) => mean(b) - mean(a) || rank(a) - rank(b));
+  if (order === "node")
+    return places.sort(
+      (a, b) => (map.members[a]!.node ?? "").localeCompare(map.members[b]!.node ?? "", "en", { numeric: true }) || rank(a) - rank(b),
+    );
+  return places.sort((a, b) => rank(a) - rank(b));
+}
+
+export interface SlowRow {
+  row: number;
+  factor: number; // the mean of its slow columns
+  from: number; // the first and the last column in which it is slow
+  to: number;
+}
+
+export type Pattern =
+  | { kind: "none" }
+  | { kind: "fixed"; rows: SlowRow[] }
+  | { kind: "rotating"; rows: number; share: number } // share: of the columns that some row is slow in
+  | { kind: "hiccups"; cells: { row: number; column: number; factor: number }[] };
+
+const SLOW = 1.25;
+const STAYS = 0.7; // of the columns from its first slow one to its last
+const LONG = 0.1; // of all columns
+const OFTEN = 0.25; // of all columns
+const TURNS = 3;
+const FEW = 8;
+
+// What a person would see, in numbers. A row stays slow when it is so nearly without a break over a tenth of the columns; three or more that do so
+// one after another take turns, as do rows that are slow in a quarter of the columns together. What is left are hiccups.
+export function patternOf(matrix: Matrix): Pattern {
+  const staying: SlowRow[] = [];
+  const cells: { row: number; column: number; factor: number }[] = [];
+  const slowColumns = new Set<number>();
+  const slowRows = new Set<number>();
+  for (let row = 0; row < matrix.rows; ++row) {
+    const own: { row: number; column: number; factor: number }[] = [];
+    for (let column = 0; column < matrix.columns; ++column) {
+      const factor = ratioAt(matrix, row, column);
+      if (factor >= SLOW) own.push({ row, column, factor });
+    }
+    if (own.length === 0) continue;
+    slowRows.add(row);
+    for (const cell of own) {
+      slowColumns.add(cell.column);
+      cells.push(cell);
+    }
+    const from = own[0]!.column;
+    const to = own[own.length - 1]!.column;
+    const span = to - from + 1;
+    if (span >= Math.max(4, LONG * matrix.columns) && own.length >= STAYS * span)
+      staying.push({ row, factor: own.reduce((sum, cell) => sum + cell.factor, 0) / own.length, from, to });
+  }
+  if (cells.length === 0) return { kind: "none" };
+  const rotates = { kind: "rotating", rows: slowRows.size, share: slowColumns.size / matrix.columns } as const;
+  if (staying.length >= TURNS && takeTurns(staying)) return rotates;
+  if (staying.length > 0)
+    return { kind: "fixed", rows: staying.sort((a, b) => b.factor * (b.to - b.from + 1) - a.factor * (a.to - a.from + 1)) };
+  if (slowColumns.size >= OFTEN * matrix.columns && slowRows.size >= TURNS) return rotates;
+  return { kind: "hiccups", cells: cells.sort((a, b) => b.factor - a.factor).slice(0, FEW) };
+}
+
+function takeTurns(rows: readonly SlowRow[]): boolean {
+  const inOrder = [...rows].sort((a, b) => a.from - b.from);
+  return inOrder.every((row, i) => i === 0 || row.from >= inOrder[i - 1]!.to);
+}
+
+// The steps from the first of column `a` to the last of column `b`, in either order.
+export function stepRange(map: HeatMap, a: number, b: number): [number, number] {
+  const [low, high] = a <= b ? [a, b] : [b, a];
+  return [map.steps[low]!, map.steps[high]! + map.stepsPerColumn - 1];
+}
+
+// How many columns to ask for: each at least two pixels wide.
+export function columnsFor(width: number): number {
+  return Math.max(40, Math.min(600, Math.floor(width / 2)));
+}

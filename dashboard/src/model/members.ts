@@ -1,0 +1,42 @@
+// Members of a job: where a step's time goes, and what else stands in their table.
+
+import type { Gpu, Member, TrainingJob } from "../api/types.ts";
+
+export const PARTS = ["input", "compute", "wait", "transfer", "update"] as const;
+export type Part = (typeof PARTS)[number];
+
+export function memberName(member: { role?: string | undefined; index: number }): string {
+  return `${member.role ?? "worker"}-${member.index}`;
+}
+
+export function partMs(member: Member, part: Part): number {
+  return member[`${part}Ms`] ?? 0;
+}
+
+export function totalMs(member: Member): number {
+  return member.stepMs ?? PARTS.reduce((sum, part) => sum + partMs(member, part), 0);
+}
+
+// The shares of the bar, of the longest step among the members; what no part accounts for stays empty.
+export function barShares(member: Member, longestMs: number): { part: Part; share: number }[] {
+  if (!(longestMs > 0)) return [];
+  return PARTS.map((part) => ({ part, share: Math.min(1, partMs(member, part) / longestMs) })).filter(({ share }) => share > 0.002);
+}
+
+export function gpuErrors(gpu: Gpu): string {
+  return (gpu.xids ?? 0) > 0 ? `${gpu.xids} ${gpu.xids === 1 ? "Xid" : "Xids"} (${gpu.lastXid})` : "";
+}
+
+// Members that train come first, by rank; those without one by role and index.
+export function byRank(members: readonly Member[]): Member[] {
+  const place = (member: Member) => (member.rank >= 0 ? member.rank : Number.MAX_SAFE_INTEGER);
+  return [...members].sort((a, b) => place(a) - place(b) || (a.role ?? "").localeCompare(b.role ?? "") || a.index - b.index);
+}
+
+// How many workers the job may have, and how many it has.
+export function scaleBounds(object: TrainingJob): { now: number; least: number; most: number } {
+  const roles = object.spec?.replicaSpecs ?? {};
+  const worker = Object.entries(roles).find(([role]) => role.toLowerCase() === "worker")?.[1];
+  const now = worker?.replicas ?? 1;
+  return { now, least: worker?.minReplicas ?? now, most: worker?.maxReplicas ?? now };
+}

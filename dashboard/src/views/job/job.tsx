@@ -1,0 +1,106 @@
+// One job: its head, which is always there, and the tab that the address asks for. Its stream brings the job; what a tab shows beside, the tab loads.
+
+import { useEffect, useMemo, useState } from "preact/hooks";
+import { getJob, jobPath } from "../../api/client.ts";
+import type { ActionName, Job } from "../../api/types.ts";
+import { jobHref, jobsHref, TABS, type Route, type Tab } from "../../model/route.ts";
+import { Cell } from "../../state/cell.ts";
+import { hearJob } from "../../state/live.ts";
+import { useResource } from "../../state/resource.ts";
+import { Empty, ErrorBox, Loading } from "../common.tsx";
+import { useActions } from "./actions.tsx";
+import { Events } from "./events.tsx";
+import { JobHead } from "./head.tsx";
+import { Logs } from "./logs.tsx";
+import { Members } from "./members.tsx";
+import { Overview } from "./overview.tsx";
+import { Timeline } from "./timeline.tsx";
+import { Yaml } from "./yaml.tsx";
+
+const TITLES: Record<Tab, string> = {
+  overview: "Overview",
+  members: "Members",
+  timeline: "Timeline",
+  events: "Events",
+  logs: "Logs",
+  yaml: "YAML",
+};
+
+export interface TabProps {
+  job: Job;
+  path: string; // of the API
+  params: URLSearchParams;
+  newer: Cell<number>; // counts the stream's words that there are newer points
+  ask(action: ActionName, member?: string): void;
+}
+
+function Tabs({ route }: { route: Extract<Route, { view: "job" }> }) {
+  return (
+    <nav class="tabs" aria-label="Of this job">
+      {TABS.map((tab) => (
+        <a key={tab} href={jobHref(route.namespace, route.name, tab)} aria-current={tab === route.tab ? "page" : undefined}>
+          {TITLES[tab]}
+        </a>
+      ))}
+    </nav>
+  );
+}
+
+function Panel({ tab, ...props }: TabProps & { tab: Tab }) {
+  switch (tab) {
+    case "overview":
+      return <Overview {...props} />;
+    case "members":
+      return <Members {...props} />;
+    case "timeline":
+      return <Timeline {...props} />;
+    case "events":
+      return <Events {...props} />;
+    case "logs":
+      return <Logs {...props} />;
+    case "yaml":
+      return <Yaml {...props} />;
+  }
+}
+
+function Found({ job, route, path, newer }: { job: Job; route: Extract<Route, { view: "job" }>; path: string; newer: Cell<number> }) {
+  const { ask, dialog } = useActions(job);
+  return (
+    <div class="job">
+      <JobHead job={job} ask={ask} />
+      <Tabs route={route} />
+      <Panel tab={route.tab} job={job} path={path} params={route.params} newer={newer} ask={ask} />
+      {dialog}
+    </div>
+  );
+}
+
+export function JobView({ route }: { route: Extract<Route, { view: "job" }> }) {
+  const path = jobPath(route.namespace, route.name);
+  const loaded = useResource((signal) => getJob(path, signal), [path]);
+  const [live, setLive] = useState<Job | null>(null);
+  const newer = useMemo(() => new Cell(0), [path]);
+  const there = loaded.data !== null;
+  useEffect(() => {
+    if (!there) return;
+    return hearJob(`${route.namespace}/${route.name}`, {
+      onJob: setLive,
+      onSeries: () => {
+        ++newer.value;
+      },
+    });
+  }, [path, there]);
+  const job = live ?? loaded.data;
+  if (job) return <Found job={job} route={route} path={path} newer={newer} />;
+  if (loaded.error?.code === "NotFound") {
+    return (
+      <Empty title={`There is no job ${route.namespace}/${route.name}`}>
+        <p class="dim">It may have been deleted.</p>
+        <p>
+          <a href={jobsHref()}>See all jobs</a>
+        </p>
+      </Empty>
+    );
+  }
+  return loaded.error ? <ErrorBox error={loaded.error} retry={loaded.reload} /> : <Loading what="the job" />;
+}

@@ -1,0 +1,33 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { barShares, byRank, gpuErrors, memberName, scaleBounds, totalMs } from "../../../../dashboard/src/model/members.ts";
+
+test("RanksComeFirst", () => {
+  const members = [
+    { role: "ps", index: 0, rank: -1 },
+    { role: "worker", index: 1, rank: 2 },
+    { role: "chief", index: 0, rank: 0 },
+  ];
+  assert.deepEqual(byRank(members).map(memberName), ["chief-0", "worker-1", "ps-0"]);
+});
+
+test("BarsAreSharesOfTheLongestStep", () => {
+  const member = { role: "worker", index: 0, rank: 0, inputMs: 10, computeMs: 40, waitMs: 0 };
+  assert.equal(totalMs(member), 50);
+  assert.deepEqual(barShares(member, 100), [
+    { part: "input", share: 0.1 },
+    { part: "compute", share: 0.4 },
+  ]);
+  assert.deepEqual(barShares(member, 0), []);
+});
+
+test("BoundsOfAScaleAreTheWorkers", () => {
+  const object = { spec: { replicaSpecs: { chief: { replicas: 1 }, worker: { replicas: 3, minReplicas: 2, maxReplicas: 8 } } } };
+  assert.deepEqual(scaleBounds(object), { now: 3, least: 2, most: 8 });
+  assert.deepEqual(scaleBounds({}), { now: 1, least: 1, most: 1 });
+});
+
+test("ErrorsOfAGpuAreCounted", () => {
+  assert.equal(gpuErrors({ xids: 1, lastXid: 79 }), "1 Xid (79)");
+  assert.equal(gpuErrors({}), "");
+});
