@@ -1,0 +1,141 @@
+// What one can do to a job, and what happens where one may not.
+
+import assert from "node:assert/strict";
+import type { Page } from "playwright-core";
+import { browserTest, gone, seen, until } from "./harness.ts";
+
+const HEADLINE = "#/jobs/research/gpt-medium-pretrain";
+const KEY = "research/gpt-medium-pretrain";
+const actions = (page: Page) => page.getByRole("group", { name: "Actions" });
+const dialog = (page: Page) => page.getByRole("dialog");
+
+async function ask(page: Page, name: string): Promise<void> {
+  await actions(page).getByRole("button", { name }).click();
+  await seen(dialog(page));
+}
+
+browserTest("SuspendAndResumeAskFirst", {}, async ({ page, mock, open }) => {
+  await open(HEADLINE);
+  await ask(page, "Suspend");
+  assert.deepEqual(mock.acted, []);
+  await dialog(page).getByRole("button", { name: "Suspend" }).click();
+  await seen(page.getByText(`suspend of ${KEY} is under way`));
+  await ask(page, "Resume");
+  await dialog(page).getByRole("button", { name: "Resume" }).click();
+  await until("both actions", () => mock.acted.length === 2);
+  assert.deepEqual(mock.acted, [
+    { job: KEY, action: "suspend", body: {} },
+    { job: KEY, action: "resume", body: {} },
+  ]);
+});
+
+browserTest("ScaleTakesANumberWithinItsBounds", {}, async ({ page, mock, open }) => {
+  await open(HEADLINE);
+  await ask(page, "Scale");
+  const number = dialog(page).getByLabel("Workers");
+  const confirm = dialog(page).getByRole("button", { name: "Scale" });
+  await number.fill("500");
+  assert.equal(await confirm.isDisabled(), true);
+  await number.fill("32");
+  await confirm.click();
+  await gone(dialog(page));
+  assert.deepEqual(mock.acted, [{ job: KEY, action: "scale", body: { replicas: 32 } }]);
+});
+
+browserTest("CheckpointIsSavedNow", {}, async ({ page, mock, open }) => {
+  await open(HEADLINE);
+  await ask(page, "Checkpoint");
+  await dialog(page).getByRole("button", { name: "Save" }).click();
+  await gone(dialog(page));
+  assert.deepEqual(mock.acted, [{ job: KEY, action: "checkpoint", body: {} }]);
+});
+
+browserTest("SlowMemberIsReplacedFromItsNote", {}, async ({ page, mock, open }) => {
+  await open(HEADLINE);
+  await page.locator(".note-warning").getByRole("button", { name: "Replace" }).click();
+  await dialog(page).getByRole("button", { name: "Replace" }).click();
+  await gone(dialog(page));
+  assert.deepEqual(mock.acted, [{ job: KEY, action: "replace", body: { member: "worker-36" } }]);
+});
+
+browserTest("AnyMemberIsReplacedFromTheTable", {}, async ({ page, mock, open }) => {
+  await open(`${HEADLINE}/members`);
+  await page.getByRole("button", { name: "Replace worker-2", exact: true }).click();
+  await dialog(page).getByRole("button", { name: "Replace" }).click();
+  await gone(dialog(page));
+  assert.deepEqual(mock.acted, [{ job: KEY, action: "replace", body: { member: "worker-2" } }]);
+});
+
+browserTest("DeleteNeedsTheNameAndLeadsToTheList", {}, async ({ page, mock, open }) => {
+  await open(HEADLINE);
+  await ask(page, "Delete");
+  const confirm = dialog(page).getByRole("button", { name: "Delete" });
+  await page.keyboard.type("gpt-medium");
+  assert.equal(await confirm.isDisabled(), true);
+  await page.keyboard.type("-pretrain");
+  await page.keyboard.press("Enter");
+  await seen(page.getByRole("table", { name: "Jobs" }));
+  await gone(page.getByTitle(KEY));
+  assert.deepEqual(
+    mock.acted.map((each) => each.action),
+    ["delete"],
+  );
+});
+
+browserTest("CancelAndEscapeDoNothing", {}, async ({ page, mock, open }) => {
+  await open(HEADLINE);
+  await ask(page, "Suspend");
+  await dialog(page).getByRole("button", { name: "Cancel" }).click();
+  await gone(dialog(page));
+  await ask(page, "Suspend");
+  await page.keyboard.press("Escape");
+  await gone(dialog(page));
+  assert.equal(
+    await actions(page)
+      .getByRole("button", { name: "Suspend" })
+      .evaluate((element) => element === document.activeElement),
+    true,
+  );
+  assert.deepEqual(mock.acted, []);
+});
+
+browserTest("ButtonThatIsNotAllowedSaysWhy", {}, async ({ page, mock, open }) => {
+  mock.world.jobs.get(KEY)!.forbidden.set("suspend", "you may not update trainingjobs in research");
+  await open(HEADLINE);
+  const button = actions(page).getByRole("button", { name: "Suspend" });
+  await seen(button);
+  assert.equal(await button.getAttribute("aria-disabled"), "true");
+  await button.focus();
+  await seen(actions(page).getByText("you may not update trainingjobs in research"));
+  await page.keyboard.press("Enter");
+  assert.equal(await dialog(page).count(), 0);
+  assert.deepEqual(mock.acted, []);
+});
+
+browserTest("ErrorOfAnActionIsShownWithItsHelp", { failsRequests: true }, async ({ page, mock, open }) => {
+  mock.failures = [
+    {
+      path: /\/checkpoint$/,
+      method: "POST",
+      status: 409,
+      code: "Conflict",
+      message: "it saves already",
+      help: "wait for the one under way",
+    },
+  ];
+  await open(HEADLINE);
+  await ask(page, "Checkpoint");
+  await dialog(page).getByRole("button", { name: "Save" }).click();
+  await seen(dialog(page).getByText("wait for the one under way"));
+  mock.failures = [];
+  await dialog(page).getByRole("button", { name: "Save" }).click();
+  await gone(dialog(page));
+});
+
+browserTest("ActionsAreEventsWithTheUsersName", {}, async ({ page, open }) => {
+  await open(`${HEADLINE}/events`);
+  await seen(page.getByText("the job's pods were made"));
+  await ask(page, "Checkpoint");
+  await dialog(page).getByRole("button", { name: "Save" }).click();
+  await seen(page.getByText("checkpoint by ada@example.org"));
+});

@@ -1,0 +1,195 @@
+// One job's views.
+
+import assert from "node:assert/strict";
+import { browserTest, gone, seen, until } from "./harness.ts";
+import { logLine, yamlOf } from "./mock/history.ts";
+
+const HEADLINE = "#/jobs/research/gpt-medium-pretrain";
+
+browserTest("HeadSaysHowFarAndWhoIsSlow", {}, async ({ page, mock, open }) => {
+  const job = mock.world.jobs.get("research/gpt-medium-pretrain")!;
+  job.step = 20_000;
+  await open(HEADLINE);
+  await seen(page.getByText("step 20,000/40,000"));
+  await seen(page.getByText(/worker-36 on gpu-05 takes 1.92 times the others' 90.0 ms to compute/));
+  await seen(page.getByText(/HwThermalSlowdown/));
+  await seen(page.getByText("64 of 64"));
+  assert.equal(await page.title(), "gpt-medium-pretrain · Paceline");
+});
+
+browserTest("HeadFollowsTheStream", {}, async ({ page, mock, open }) => {
+  await open(HEADLINE);
+  await until("the stream", () => mock.listeners === 1);
+  const job = mock.world.jobs.get("research/gpt-medium-pretrain")!;
+  job.step = 30_000;
+  mock.world.touch(job);
+  mock.publish();
+  await seen(page.getByText("step 30,000/40,000"));
+});
+
+browserTest("FailedJobNamesTheFaultAndWhatToDo", {}, async ({ page, open }) => {
+  await open("#/jobs/vision/segmentation-v2");
+  await seen(page.getByText("worker-3: OutOfMemory"));
+  await seen(page.getByText(/the kernel killed it: 32.0 GiB of 32.0 GiB/));
+  await seen(page.getByText("As a consequence: worker-4"));
+  await seen(page.getByText("its log: paceline logs segmentation-v2 worker/3 -n vision"));
+});
+
+browserTest("CurvesAreDrawnAndSaidInWords", {}, async ({ page, open }) => {
+  await open(HEADLINE);
+  const loss = page.getByRole("img", { name: /^Loss over steps: training from/ });
+  await seen(loss);
+  assert.equal(await page.locator(".chart canvas").count(), 4);
+  await page.getByRole("button", { name: "Time", exact: true }).click();
+  await seen(page.getByRole("img", { name: /^Loss over time: training from/ }));
+  assert.match(page.url(), /x=time/);
+  await page.getByRole("button", { name: "Log", exact: true }).click();
+  await until("the scale in the address", () => page.url().includes("scale=log"));
+  assert.ok((await page.getByRole("table", { name: "Loss" }).getByRole("row").count()) > 5);
+});
+
+browserTest("CurvesShowTheValueUnderThePointer", {}, async ({ page, open }) => {
+  await open(HEADLINE);
+  const box = page.locator(".chart-box").first();
+  await seen(box.locator("canvas"));
+  await box.hover({ position: { x: 200, y: 60 } });
+  await seen(
+    page
+      .locator(".chart figcaption")
+      .first()
+      .getByText(/^step [\d,]+$/),
+  );
+});
+
+browserTest("NewPointsComeByThemselves", {}, async ({ page, mock, open }) => {
+  await open(HEADLINE);
+  await until("the stream", () => mock.listeners === 1);
+  const label = () => page.getByRole("img", { name: /^Loss over steps/ }).getAttribute("aria-label");
+  await seen(page.getByRole("img", { name: /^Loss over steps/ }));
+  const before = await label();
+  const job = mock.world.jobs.get("research/gpt-medium-pretrain")!;
+  job.step = 39_000;
+  mock.world.touch(job);
+  mock.publish();
+  await until("another curve", async () => (await label()) !== before);
+});
+
+browserTest("WhatIsNextIsSaid", {}, async ({ page, open }) => {
+  await open(HEADLINE);
+  await seen(page.getByText(/worker-36 is replaced once its delay has cost more/));
+  await seen(page.getByText("in 2 min 6 s"));
+});
+
+browserTest("MembersShowWhereTheirTimeGoes", {}, async ({ page, open }) => {
+  await open(`${HEADLINE}/members`);
+  const row = page.getByRole("row", { name: /worker-36/ });
+  await seen(row.getByRole("img", { name: /compute 17\d\.\d ms/ }));
+  await seen(row.getByText("HwThermalSlowdown"));
+  await seen(row.getByText("gpu-05"));
+  assert.equal(await page.locator(".members tbody tr").count(), 64);
+  await seen(page.getByRole("row", { name: /worker-32/ }).getByText("1 Xid (63)"));
+  await page.getByRole("link", { name: "Log of worker-36" }).click();
+  await until("its log", async () => (await page.getByLabel("Member", { exact: true }).inputValue()) === "gpt-medium-pretrain-worker-36-0");
+});
+
+browserTest("ServersShowTheirLoadAndWorkersTheirStaleness", {}, async ({ page, open }) => {
+  await open("#/jobs/ads/wide-deep-clicks/members");
+  await seen(page.getByRole("row", { name: /ps-1/ }).getByText("queue 14"));
+  await seen(page.getByRole("row", { name: /worker-3/ }).getByText(/stale \d\.\d\d/));
+});
+
+browserTest("TimelineTellsWhatHappened", {}, async ({ page, open }) => {
+  await open(`${HEADLINE}/timeline`);
+  await seen(page.getByRole("img", { name: /^Timeline of/ }));
+  const list = page.locator(".happenings");
+  await seen(list.getByText("worker-9 stopped answering"));
+  await page.getByRole("button", { name: /^Lost/ }).click();
+  await gone(list.getByText("worker-9 stopped answering"));
+  await page.getByRole("button", { name: /^Lost/ }).click();
+  await seen(list.getByText("worker-9 stopped answering"));
+  await page.locator(".k-lost .mark").hover();
+  await seen(page.locator(".happening.chosen", { hasText: "worker-9 stopped answering" }));
+});
+
+browserTest("EventsNameTheirTimesInTheZoneThatIsChosen", {}, async ({ page, open }) => {
+  await open("#/jobs/vision/segmentation-v2/events");
+  await seen(page.getByRole("row", { name: /MemberOutOfMemory/ }));
+  await seen(page.getByText(/\d\d:\d\d:\d\d (CET|CEST|GMT\+[12])/));
+  await page.getByRole("button", { name: /^Time zone/ }).click();
+  await seen(page.getByText(/\d\d:\d\d:\d\d UTC/));
+  await page.reload();
+  await seen(page.getByText(/\d\d:\d\d:\d\d UTC/));
+});
+
+browserTest("LogsTailSearchWrapAndPause", {}, async ({ page, mock, open }) => {
+  await open(`${HEADLINE}/logs?member=worker-4`);
+  const log = page.getByRole("log");
+  await seen(log.getByText("step 11996", { exact: false }));
+  const job = mock.world.jobs.get("research/gpt-medium-pretrain")!;
+  mock.publish();
+  await seen(log.getByText(logLine(job, 3000)));
+  await page.getByRole("button", { name: "Pause" }).click();
+  mock.publish();
+  await seen(page.getByText("paused"));
+  assert.equal(await log.getByText(logLine(job, 3001)).count(), 0);
+  await page.getByRole("button", { name: "Go on" }).click();
+  await seen(log.getByText(logLine(job, 3001)));
+  await page.getByLabel("Search in the log").fill("link to worker-9");
+  await seen(log.locator("mark").first());
+  await page.getByLabel("Only these").check();
+  await until("only these lines", async () => (await log.locator(".log-line").count()) < 60);
+  await page.getByLabel("Wrap").check();
+  await seen(page.locator(".log-wrap"));
+  mock.logEnds = true;
+  mock.publish();
+  await seen(page.getByText("ended", { exact: true }));
+});
+
+browserTest("LogOfAMemberThatEndedIsReadOnce", {}, async ({ page, open }) => {
+  await open("#/jobs/vision/segmentation-v2/logs");
+  await seen(page.getByText("ended", { exact: true }));
+  await page.getByLabel("Member", { exact: true }).selectOption({ index: 3 });
+  await until("the pod in the address", () => page.url().includes("pod=segmentation-v2-worker-2-0"));
+  await seen(page.getByRole("log").getByText("checkpoint of step", { exact: false }));
+});
+
+browserTest("LogThatCanNotBeReadSaysWhy", { failsRequests: true }, async ({ page, mock, open }) => {
+  mock.failures = [
+    {
+      path: /\/logs\/[^/]+/,
+      status: 403,
+      code: "Forbidden",
+      message: "you may not read the logs of vision",
+      help: "ask for get on pods/log",
+    },
+  ];
+  await open("#/jobs/vision/segmentation-v2/logs");
+  await seen(page.getByText("ask for get on pods/log"));
+});
+
+browserTest("YamlIsTheJobAsWritten", {}, async ({ page, mock, open }) => {
+  await open(`${HEADLINE}/yaml`);
+  const yaml = page.getByLabel("The job's YAML");
+  await seen(yaml.getByText("action"));
+  assert.equal((await yaml.innerText()).trimEnd(), yamlOf(mock.world.jobs.get("research/gpt-medium-pretrain")!).trimEnd());
+});
+
+browserTest("TwoRunsAreCompared", {}, async ({ page, open }) => {
+  await open("#/compare");
+  await page.getByLabel("First").selectOption("research/gpt-small-baseline");
+  await page.getByLabel("Second").selectOption("research/gpt-small-wider");
+  await seen(page.getByRole("img", { name: /^Loss over steps: gpt-small-baseline from .*; gpt-small-wider from/ }));
+  await seen(page.getByRole("row", { name: /Time .* better/ }));
+  await page.getByRole("button", { name: "Time", exact: true }).click();
+  await page.reload();
+  await seen(page.getByRole("img", { name: /^Loss over time: gpt-small-baseline/ }));
+});
+
+browserTest("JobWithoutMembersYetSaysSo", {}, async ({ page, open }) => {
+  await open("#/jobs/research/long-context-8k");
+  await seen(page.getByRole("heading", { name: "No step times yet" }));
+  await page.getByRole("link", { name: "Members" }).click();
+  await seen(page.getByRole("heading", { name: "No members yet" }));
+  await page.getByRole("link", { name: "Logs" }).click();
+  await seen(page.getByRole("heading", { name: "No logs yet" }));
+});
