@@ -93,27 +93,15 @@ function paintMedians(context: CanvasRenderingContext2D, picture: Picture, frame
   const most = known.reduce((a, b) => Math.max(a, b)) || 1;
   const width = cellsWidth(frame) / columns;
   const base = frame.top - 5;
-  const y = (column: number) => base - (medians[column]! / most) * (frame.top - 15);
-  context.beginPath();
-  context.moveTo(frame.left, base);
   for (let column = 0; column < columns; ++column) {
-    if (Number.isNaN(medians[column]!)) continue;
-    context.lineTo(frame.left + column * width, y(column));
-    context.lineTo(frame.left + (column + 1) * width, y(column));
+    const height = (medians[column]! / most) * (frame.top - 15);
+    if (Number.isNaN(height)) continue;
+    const from = frame.left + column * width;
+    context.fillStyle = ink.grid;
+    context.fillRect(from, base - height, width + 0.5, height);
+    context.fillStyle = ink.mean;
+    context.fillRect(from, base - height, width + 0.5, 1);
   }
-  context.lineTo(frame.left + columns * width, base);
-  context.closePath();
-  context.fillStyle = ink.grid;
-  context.fill();
-  context.strokeStyle = ink.mean;
-  context.lineWidth = 1;
-  context.beginPath();
-  for (let column = 0; column < columns; ++column) {
-    if (Number.isNaN(medians[column]!)) continue;
-    context.lineTo(frame.left + column * width, y(column));
-    context.lineTo(frame.left + (column + 1) * width, y(column));
-  }
-  context.stroke();
   context.fillStyle = ink.dim;
   context.textAlign = "right";
   context.fillText("median", frame.left - 8, frame.top - 11);
@@ -179,16 +167,21 @@ function paintNodeTicks(context: CanvasRenderingContext2D, picture: Picture, fra
   });
 }
 
+// Columns that are labelled with their first step: about one in every ninety pixels, each once.
+export function tickColumns(columns: number, width: number): number[] {
+  const ticks = Math.max(1, Math.min(columns, 10, Math.floor(width / 90)));
+  return [...new Set(Array.from({ length: ticks }, (_, i) => Math.floor((i * columns) / ticks)))];
+}
+
 function paintSteps(context: CanvasRenderingContext2D, picture: Picture, frame: Frame, ink: Ink, rows: number): void {
   const width = cellsWidth(frame);
-  const ticks = Math.max(2, Math.min(10, Math.floor(width / 90)));
+  const { columns } = picture.matrix;
   context.fillStyle = ink.dim;
-  for (let i = 0; i <= ticks; ++i) {
-    const column = Math.min(picture.steps.length - 1, Math.round((i / ticks) * picture.steps.length));
-    const step = picture.steps[column];
-    if (step === undefined) continue;
-    context.textAlign = i === 0 ? "left" : i === ticks ? "right" : "center";
-    context.fillText(step.toLocaleString("en-US"), frame.left + (i / ticks) * width, frame.top + rows * frame.rowHeight + 14);
+  context.textAlign = "left";
+  for (const column of tickColumns(columns, width)) {
+    const x = frame.left + (column / columns) * width;
+    context.fillRect(x, frame.top + rows * frame.rowHeight, 1, 4);
+    context.fillText(picture.steps[column]!.toLocaleString("en-US"), x + 3, frame.top + rows * frame.rowHeight + 14);
   }
 }
 

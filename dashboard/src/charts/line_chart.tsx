@@ -36,6 +36,9 @@ interface Props {
 
 const TABLE_ROWS = 12;
 
+// Steps are whole numbers.
+const WHOLE = Array.from({ length: 14 }, (_, power) => [1, 2, 5].map((digit) => digit * 10 ** power)).flat();
+
 function cssColor(name: string): string {
   return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 }
@@ -64,7 +67,7 @@ function optionsFor(
       y: props.log ? { distr: 3 } : props.fromZero ? { range: (_plot, _low, high) => [0, high > 0 ? high * 1.15 : 1] } : {},
     },
     axes: [
-      { ...axis, size: 22, space: 70, values: (_, splits) => splits.map(xText) },
+      { ...axis, size: 22, space: 70, ...(props.axis === "step" ? { incrs: WHOLE } : {}), values: (_, splits) => splits.map(xText) },
       { ...axis, size: 52, space: 28, values: (_, splits) => splits.map((v) => (v === null ? "" : (props.tick ?? short)(v))) },
     ],
     series: [

@@ -33,10 +33,12 @@ export function byRank(members: readonly Member[]): Member[] {
   return [...members].sort((a, b) => place(a) - place(b) || (a.role ?? "").localeCompare(b.role ?? "") || a.index - b.index);
 }
 
-// How many workers the job may have, and how many it has.
+const MOST_WORKERS = 256;
+
+// How many workers the job has, and may have as far as its spec says: the server knows better, and says why not.
 export function scaleBounds(object: TrainingJob): { now: number; least: number; most: number } {
   const roles = object.spec?.replicaSpecs ?? {};
   const worker = Object.entries(roles).find(([role]) => role.toLowerCase() === "worker")?.[1];
   const now = worker?.replicas ?? 1;
-  return { now, least: worker?.minReplicas ?? now, most: worker?.maxReplicas ?? now };
+  return { now, least: worker?.minReplicas ?? 1, most: worker?.maxReplicas ?? MOST_WORKERS };
 }

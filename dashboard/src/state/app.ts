@@ -41,6 +41,7 @@ export function errorFrom(failure: unknown): ApiError {
 
 function begin(signedIn: Session): void {
   setCsrf(signedIn.csrf);
+  document.documentElement.dataset["place"] = signedIn.place;
   session.value = { kind: "in", session: signedIn };
 }
 

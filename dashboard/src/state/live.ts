@@ -2,7 +2,7 @@
 
 import { BASE, getJobs, type ApiError } from "../api/client.ts";
 import { openStream, type Stream } from "../api/stream.ts";
-import type { Job } from "../api/types.ts";
+import type { Job, JobList } from "../api/types.ts";
 import { applyDelta, fromList, type Jobs, type JobsDelta } from "../model/jobs.ts";
 import { askSession, connected, errorFrom } from "./app.ts";
 import { Cell, oncePerFrame } from "./cell.ts";
@@ -89,9 +89,20 @@ export function hearJob(job: string, handlers: JobHandlers): () => void {
   return open(`job=${encodeURIComponent(job)}`, handlers);
 }
 
+// The list is asked for at once, beside the session: most often there is one.
+let early: Promise<JobList> | null = null;
+
+export function loadEarly(): void {
+  early = getJobs();
+  early.catch(() => {
+    early = null;
+  });
+}
+
 async function loadJobs(): Promise<void> {
   try {
-    const list = await getJobs();
+    const list = await (early ?? getJobs());
+    early = null;
     jobs = fromList(list);
     current = { ...current, loaded: true, leftOut: list.leftOut ?? [], error: null };
   } catch (failure) {

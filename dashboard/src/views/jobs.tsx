@@ -56,7 +56,7 @@ const JobRow = memo(function JobRow({ row, index, top }: { row: Row; index: numb
     <div role="row" class={`row ${needsLook(row) ? "row-look" : ""}`} aria-rowindex={index + 2} style={{ top: `${top}px` }}>
       <div role="cell" class="c-name">
         <a href={jobHref(row.namespace, row.name)} title={`${row.namespace}/${row.name}`}>
-          <span class="dim">{row.namespace}/</span>
+          <span class="dim namespace">{row.namespace}/</span>
           {row.name}
         </a>
         {row.model && <span class="tag">{row.model}</span>}

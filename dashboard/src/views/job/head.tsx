@@ -203,7 +203,7 @@ export function JobHead({ job, ask }: { job: Job; ask: (action: ActionName, memb
           <Icon name="back" />
         </a>
         <h1>
-          <span class="dim">{row.namespace}/</span>
+          <span class="dim namespace">{row.namespace}/</span>
           {row.name}
         </h1>
         <PhaseChip phase={row.phase} />

@@ -7,6 +7,7 @@ import {
   heightOf,
   labelledPlaces,
   rawRange,
+  tickColumns,
   type Picture,
 } from "../../../../dashboard/src/charts/heat_painter.ts";
 
@@ -38,4 +39,10 @@ test("PointerFindsItsCell", () => {
 
 test("ColoursOfEqualCellsHaveARange", () => {
   assert.deepEqual(rawRange(MATRIX), [2.5, 7.5]);
+});
+
+test("EachLabelledStepIsAnother", () => {
+  assert.deepEqual(tickColumns(2, 1000), [0, 1]);
+  assert.deepEqual(tickColumns(400, 400), [0, 100, 200, 300]);
+  assert.deepEqual(tickColumns(1, 10), [0]);
 });

@@ -24,7 +24,7 @@ test("BarsAreSharesOfTheLongestStep", () => {
 test("BoundsOfAScaleAreTheWorkers", () => {
   const object = { spec: { replicaSpecs: { chief: { replicas: 1 }, worker: { replicas: 3, minReplicas: 2, maxReplicas: 8 } } } };
   assert.deepEqual(scaleBounds(object), { now: 3, least: 2, most: 8 });
-  assert.deepEqual(scaleBounds({}), { now: 1, least: 1, most: 1 });
+  assert.deepEqual(scaleBounds({}), { now: 1, least: 1, most: 256 });
 });
 
 test("ErrorsOfAGpuAreCounted", () => {
