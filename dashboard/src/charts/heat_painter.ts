@@ -37,6 +37,7 @@ export function frameFor(width: number, rows: number, narrow: boolean): Frame {
   return { width, left: narrow ? 30 : 132, top: 34, right: narrow ? 0 : 88, bottom: 20, rowHeight };
 }
 
+const isNarrow = (frame: Frame): boolean => frame.left < 100;
 export const cellsWidth = (frame: Frame): number => Math.max(10, frame.width - frame.left - frame.right);
 export const heightOf = (frame: Frame, rows: number): number => frame.top + rows * frame.rowHeight + frame.bottom;
 
@@ -104,7 +105,7 @@ function paintMedians(context: CanvasRenderingContext2D, picture: Picture, frame
   }
   context.fillStyle = ink.dim;
   context.textAlign = "right";
-  context.fillText("median", frame.left - 8, frame.top - 11);
+  if (!isNarrow(frame)) context.fillText("median", frame.left - 8, frame.top - 11);
 }
 
 function paintMeans(context: CanvasRenderingContext2D, picture: Picture, frame: Frame, ink: Ink): void {
@@ -139,7 +140,7 @@ export function labelledPlaces(rows: number, rowHeight: number, slow: (place: nu
 }
 
 function paintLabels(context: CanvasRenderingContext2D, picture: Picture, frame: Frame, ink: Ink): void {
-  const narrow = frame.left < 100;
+  const narrow = isNarrow(frame);
   const slow = (place: number) => isSlow(picture.means[picture.order[place]!]!);
   context.textAlign = "right";
   let nodeBefore = "";
@@ -155,7 +156,7 @@ function paintLabels(context: CanvasRenderingContext2D, picture: Picture, frame:
   }
   context.fillStyle = ink.dim;
   context.font = "11px system-ui, sans-serif";
-  write("rank", "node", frame.top + picture.labels.length * frame.rowHeight + 14, true);
+  if (!narrow) write("rank", "node", frame.top + picture.labels.length * frame.rowHeight + 14, true);
   paintNodeTicks(context, picture, frame, ink);
 }
 
