@@ -43,9 +43,26 @@ constexpr std::array kKinds = {
     Kind{"CheckpointsNotKept", "Checkpoint"},
 };
 
+// Events of kind Phase begin a phase. (The end's is the object's; a reason to start again is a phase by
+// itself.)
+struct Begun {
+  std::string_view reason, phase;
+};
+constexpr std::array kBegun = {
+    Begun{"CreatingPods", "Starting"}, Begun{"Resumed", "Starting"},    Begun{"MembersTrain", "Running"},
+    Begun{"PodsRun", "Running"},       Begun{"Suspended", "Suspended"},
+};
+
 std::string_view kind_of(std::string_view reason) {
   const auto found = std::ranges::find(kKinds, reason, &Kind::reason);
   return found == kKinds.end() ? "Phase" : found->kind;
+}
+
+std::string begun_phase(std::string_view reason, const Json& object) {
+  const auto found = std::ranges::find(kBegun, reason, &Begun::reason);
+  if (found != kBegun.end()) return std::string(found->phase);
+  const bool is_end = has_ended(object) && reason == kube::text_at(object, {"status", "reason"});
+  return is_end ? phase_of(object) : "";
 }
 
 double seconds_between(WallTime from, WallTime to) {
@@ -139,6 +156,10 @@ Json timeline_json(const Json& object, const std::vector<jobs::EventView>& event
                  {"severity", event.warning ? (event.reason == "Failed" ? "Error" : "Warning") : "Info"},
                  {"title", event.reason},
                  {"text", event.message}};
+    if (item["kind"] == "Phase") {
+      if (std::string phase = begun_phase(event.reason, object); !phase.empty())
+        item["phase"] = std::move(phase);
+    }
     if (event.last) item["time"] = format_wall_time(*event.last);
     if (event.last && begin) item["seconds"] = seconds_between(*begin, *event.last);
     items.push_back(std::move(item));

@@ -217,6 +217,7 @@ export interface TimelineItem {
   kind: string;
   severity?: "Info" | "Warning" | "Error";
   title: string;
+  phase?: Phase; // of kind Phase: the one that begins
   text?: string;
   members?: string[];
   endSeconds?: number;

@@ -2,7 +2,7 @@
 
 import type { TimelineItem } from "../api/types.ts";
 import { humanSeconds } from "../format/numbers.ts";
-import { layoutTimeline, phaseIn, type Mark } from "../model/timeline.ts";
+import { layoutTimeline, type Mark } from "../model/timeline.ts";
 
 const TICKS = 5;
 
@@ -12,7 +12,7 @@ function words(mark: Mark): string {
 }
 
 function classOf(kind: string, mark: Mark): string {
-  const phase = kind === "Phase" ? ` p-${phaseIn(mark.item.title).toLowerCase()}` : "";
+  const phase = kind === "Phase" ? ` p-${(mark.item.phase ?? "Unknown").toLowerCase()}` : "";
   return `mark ${mark.to === null ? "mark-point" : "mark-span"} s-${(mark.item.severity ?? "Info").toLowerCase()}${phase}`;
 }
 

@@ -1,7 +1,6 @@
 // The timeline's lanes: which kind of thing lies where, and which marks would lie on one another.
 
-import type { Phase, TimelineItem } from "../api/types.ts";
-import { PHASES } from "./rows.ts";
+import type { TimelineItem } from "../api/types.ts";
 
 export interface Mark {
   item: TimelineItem;
@@ -54,10 +53,4 @@ export function layoutTimeline(items: readonly TimelineItem[], now: number, clos
     return { kind, marks };
   });
   return { lanes, begin, end };
-}
-
-// The phase that an item of kind Phase tells of: the last that its title names.
-export function phaseIn(title: string): Phase {
-  const place = (phase: Phase) => title.lastIndexOf(phase);
-  return PHASES.reduce((best, phase) => (place(phase) > place(best) ? phase : best), "Unknown" as Phase);
 }

@@ -44,15 +44,15 @@ export function timelineOf(job: MockJob, now: number): TimelineItem[] {
     ...item,
   });
   const items: TimelineItem[] = [
-    at(0, { kind: "Phase", title: "Pending", text: "it waits for its pods" }),
-    at(0.01, { kind: "Phase", title: "Starting" }),
+    at(0, { kind: "Phase", phase: "Pending", title: "Pending", text: "it waits for its pods" }),
+    at(0.01, { kind: "Phase", phase: "Starting", title: "Starting" }),
     at(0.015, {
       kind: "Preflight",
       title: "The check found no slow member",
       severity: "Info",
       text: `${job.workers} members, 2 rounds`,
     }),
-    at(0.02, { kind: "Phase", title: "Running" }),
+    at(0.02, { kind: "Phase", phase: "Running", title: "Running" }),
     at(0.02, { kind: "View", title: `View 1 of ${job.workers} members`, text: "all members are there" }),
   ];
   if (job.step > 0) {
@@ -91,6 +91,7 @@ export function timelineOf(job: MockJob, now: number): TimelineItem[] {
     items.push(
       at(0.97, {
         kind: "Phase",
+        phase: job.phase,
         title: job.phase,
         severity: job.phase === "Failed" ? "Error" : "Info",
         ...(job.story.message ? { text: job.story.message } : {}),

@@ -59,6 +59,21 @@ TEST(TimelineTest, EvaluationsStandAmongEvents) {
   EXPECT_EQ(timeline["items"][1]["step"], 100);
 }
 
+TEST(TimelineTest, PhasesAreNamed) {
+  Json object = kObject;
+  object["status"]["phase"] = "Succeeded";
+  object["status"]["reason"] = "TrainingFinished";
+  const Json timeline = timeline_json(
+      object,
+      {event("2026-01-01T00:00:01Z", "CreatingPods"), event("2026-01-01T00:00:02Z", "MembersTrain"),
+       event("2026-01-01T00:00:03Z", "PodNotCreated"), event("2026-01-01T00:00:04Z", "Suspended"),
+       event("2026-01-01T00:00:05Z", "TrainingFinished")},
+      {});
+  std::vector<std::string> phases;
+  for (const Json& item : timeline["items"]) phases.push_back(item.value("phase", ""));
+  EXPECT_THAT(phases, ElementsAre("Starting", "Running", "", "Suspended", "Succeeded"));
+}
+
 TEST(TimelineTest, JobsWithoutAnythingHaveNone) {
   EXPECT_EQ(timeline_json(Json::object(), {}, {}), (Json{{"items", Json::array()}}));
 }

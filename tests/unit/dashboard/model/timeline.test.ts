@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { TimelineItem } from "../../../../dashboard/src/api/types.ts";
-import { kindsOf, layoutTimeline, phaseIn } from "../../../../dashboard/src/model/timeline.ts";
+import { kindsOf, layoutTimeline } from "../../../../dashboard/src/model/timeline.ts";
 
 const item = (kind: string, seconds: number | undefined, more: Partial<TimelineItem> = {}): TimelineItem => ({
   time: "2026-11-28T00:00:00Z",
@@ -50,10 +50,4 @@ test("KindsHaveAnOrderOfTheirOwn", () => {
     "Checkpoint",
     "Novel",
   ]);
-});
-
-test("PhaseIsTheLastThatATitleNames", () => {
-  assert.equal(phaseIn("Running"), "Running");
-  assert.equal(phaseIn("from Running to Restarting"), "Restarting");
-  assert.equal(phaseIn("something else"), "Unknown");
 });
