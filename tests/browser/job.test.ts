@@ -107,6 +107,12 @@ browserTest("TimelineTellsWhatHappened", {}, async ({ page, open }) => {
   await gone(list.getByText("worker-9 stopped answering"));
   await page.getByRole("button", { name: /^Lost/ }).click();
   await seen(list.getByText("worker-9 stopped answering"));
+  await seen(
+    list
+      .locator(".k-evaluation")
+      .first()
+      .getByText(/^after \d/),
+  );
   await page.locator(".k-lost .mark").hover();
   await seen(page.locator(".happening.chosen", { hasText: "worker-9 stopped answering" }));
 });

@@ -211,7 +211,7 @@ export interface HeatMap {
 }
 
 export interface TimelineItem {
-  time: string;
+  time?: string; // absent of an evaluation: its seconds are those that the job has trained
   seconds?: number;
   step?: number;
   kind: string;

@@ -73,7 +73,10 @@ export function timelineOf(job: MockJob, now: number): TimelineItem[] {
     );
     for (let share = 0.05; share < 1; share += 0.05) items.push(at(share, { kind: "Checkpoint", title: "Saved in 1.8 s" }));
     for (let share = 0.04; share < 1; share += 0.06)
-      items.push(at(share, { kind: "Evaluation", title: `Accuracy ${(100 * job.accuracyAt(share * job.step)).toFixed(2)} %` }));
+      items.push({
+        ...at(share, { kind: "Evaluation", title: `Accuracy ${(100 * job.accuracyAt(share * job.step)).toFixed(2)} %` }),
+        time: undefined,
+      });
   }
   const slow = job.straggler(now);
   if (slow)
@@ -97,7 +100,7 @@ export function timelineOf(job: MockJob, now: number): TimelineItem[] {
         ...(job.story.message ? { text: job.story.message } : {}),
       }),
     );
-  return items.sort((a, b) => a.time.localeCompare(b.time));
+  return items.sort((a, b) => a.seconds! - b.seconds!);
 }
 
 export function logLine(job: MockJob, i: number): string {

@@ -15,10 +15,16 @@ function Item({ item, chosen }: { item: TimelineItem; chosen: boolean }) {
     <li class={`happening k-${item.kind.toLowerCase()} s-${(item.severity ?? "Info").toLowerCase()} ${chosen ? "chosen" : ""}`}>
       <span class="happening-mark" aria-hidden="true" />
       <div class="happening-when">
-        <Age time={item.time} suffix=" ago" />
-        <small class="dim">
-          <Exact time={item.time} />
-        </small>
+        {item.time === undefined && item.seconds !== undefined ? (
+          <span>after {humanSeconds(item.seconds)}</span>
+        ) : (
+          <>
+            <Age time={item.time} suffix=" ago" />
+            <small class="dim">
+              <Exact time={item.time} />
+            </small>
+          </>
+        )}
       </div>
       <div class="happening-what">
         <p>
