@@ -3,6 +3,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <ranges>
 #include <stop_token>
 #include <thread>
 #include <utility>
@@ -23,7 +24,8 @@ namespace paceline::cli {
 namespace {
 
 constexpr Duration kPassInterval = std::chrono::milliseconds(500);
-constexpr int kGiveWay = 5;                                                   // nice
+constexpr std::size_t kBytesOfPass = 2 << 20;  // that it reads of a job's series
+constexpr int kGiveWay = 5;                    // nice
 constexpr std::size_t kDescriptors = 1024 + dashboard::Server::kConnections;  // those of a run beside it
 
 // A process that serves the dashboard of its own run would wait for its own end.
@@ -76,17 +78,20 @@ class LocalDashboardImpl final : public LocalDashboard {
       for (const std::string& key : looked_at) names.push_back(key.substr(key.find('/') + 1));
       const auto changes = watch.pass(names);
       board_.apply(changes);
-      for (const std::string& key : looked_at) note_steps(key);
+      for (const std::string& key : looked_at | std::views::take(RunPlace::kMostTails)) {
+        if (!stop.stop_requested()) note_series(key);
+      }
       if (watch.all_read())
         (void)stopped_.lock_when([&](bool) { return stop.stop_requested(); }, kPassInterval);
     }
   }
 
-  void note_steps(const std::string& key) {
+  void note_series(const std::string& key) {
     const auto object = board_.object(key);
     if (object == nullptr) return;
-    (void)place_.use_series(
-        *object, [&](const dashboard::JobSeries& series) { board_.note_steps(key, series.newest()); });
+    (void)place_.use_series(*object, kBytesOfPass, [&](const dashboard::JobSeries& series) {
+      board_.note_series(key, {series.version(), series.newest()});
+    });
   }
 
   const RunStore store_;

@@ -28,9 +28,7 @@ class QuietRunSource final : private Nowhere, public RunSource {
   QuietRunSource(const RunStore& store, const Clock& clock) : RunSource(store, clock, nowhere) {}
 };
 
-}  // namespace
-
-std::string RunPlace::user() const {
+std::string user_name() {
   std::array<char, 4096> room;
   passwd entry{};
   passwd* found = nullptr;
@@ -38,6 +36,11 @@ std::string RunPlace::user() const {
     return entry.pw_name;
   return str_cat("uid ", ::getuid());
 }
+
+}  // namespace
+
+RunPlace::RunPlace(RunStore store, const Clock& clock)
+    : store_(std::move(store)), clock_(clock), user_(user_name()) {}
 
 std::unique_ptr<jobs::JobSource> RunPlace::source() {
   return std::make_unique<QuietRunSource>(store_, clock_);
@@ -60,11 +63,11 @@ std::shared_ptr<RunPlace::Tail> RunPlace::tail_of(const std::string& folder) {
   return tails->front();
 }
 
-absl::Status RunPlace::use_series(const Json& object,
+absl::Status RunPlace::use_series(const Json& object, std::size_t most_bytes,
                                   const std::function<void(const dashboard::JobSeries&)>& use) {
   const std::shared_ptr<Tail> tail = tail_of(folder_of(object));
   const std::scoped_lock busy(tail->busy);
-  (void)tail->metrics.read(kMostBytes);
+  (void)tail->metrics.read(most_bytes);
   use(tail->metrics.series());
   return absl::OkStatus();
 }

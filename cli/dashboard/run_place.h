@@ -22,17 +22,22 @@ namespace paceline::cli {
 
 class RunPlace final : public dashboard::Place {
  public:
-  static constexpr std::size_t kMostTails = 8;
+  static constexpr std::size_t kMostTails = 16;
   static constexpr std::size_t kMostBytes = 64 << 20;  // that one question reads; the next one reads on
 
-  RunPlace(RunStore store, const Clock& clock) : store_(std::move(store)), clock_(clock) {}
+  RunPlace(RunStore store, const Clock& clock);
 
   std::string kind() const override { return "Local"; }
-  std::string user() const override;
+  std::string user() const override { return user_; }
   std::unique_ptr<jobs::JobSource> source() override;
   absl::StatusOr<std::string> yaml(const kube::Json& object) override;
   absl::Status use_series(const kube::Json& object,
-                          const std::function<void(const dashboard::JobSeries&)>& use) override;
+                          const std::function<void(const dashboard::JobSeries&)>& use) override {
+    return use_series(object, kMostBytes, use);
+  }
+  // The same, of which at most about so many bytes are read now.
+  absl::Status use_series(const kube::Json& object, std::size_t most_bytes,
+                          const std::function<void(const dashboard::JobSeries&)>& use);
   void record(const kube::Json& object, bool warning, std::string_view reason,
               std::string_view message) override;
 
@@ -49,6 +54,7 @@ class RunPlace final : public dashboard::Place {
 
   const RunStore store_;
   const Clock& clock_;
+  const std::string user_;
   Guarded<std::list<std::shared_ptr<Tail>>> tails_;  // the one that was asked for last is the first
 };
 

@@ -168,7 +168,7 @@ std::string BatchShares::text() const {
                 ? str_cat(members_[fewer[i]].name, " takes ", samples_[fewer[i]], " of ", batch_, " samples")
                 : str_cat(", ", members_[fewer[i]].name, " ", samples_[fewer[i]]);
   }
-  if (fewer.size() > kMostNamed) text += str_cat(", ", fewer.size() - kMostNamed, " more fewer than ", even);
+  if (fewer.size() > kMostNamed) text += str_cat(", ", fewer.size() - kMostNamed, " more below ", even);
   return str_cat(text, ", others up to ", *most);
 }
 

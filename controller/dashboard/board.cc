@@ -1,6 +1,7 @@
 #include "controller/dashboard/board.h"
 
 #include <algorithm>
+#include <functional>
 
 #include "base/text.h"
 #include "controller/dashboard/job_row.h"
@@ -23,8 +24,12 @@ void Board::apply(const Changes& changes) {
   if (news) tell();
 }
 
-void Board::note_steps(const std::string& key, Step newest) {
-  if (std::exchange(seen_.lock()->steps[key], newest) != newest) tell();
+void Board::note_series(const std::string& key, const Series& series) {
+  {
+    auto seen = seen_.lock();
+    if (!seen->looks.contains(key) || std::exchange(seen->series[key], series) == series) return;
+  }
+  tell();
 }
 
 void Board::tell() const {
@@ -38,23 +43,26 @@ void Board::look(const std::string& key) {
   seen->looks[key] = now;
   if (seen->looks.size() <= kLooks) return;
   const auto oldest = std::ranges::min_element(seen->looks, {}, [](const auto& each) { return each.second; });
-  seen->steps.erase(oldest->first);
+  seen->series.erase(oldest->first);
   seen->looks.erase(oldest);
 }
 
 std::vector<std::string> Board::looked_at() const {
   const TimePoint now = clock_.now();
-  std::vector<std::string> keys;
+  std::vector<std::pair<TimePoint, std::string>> looks;
   auto seen = seen_.lock();
   for (auto each = seen->looks.begin(); each != seen->looks.end();) {
     if (now - each->second <= kLook) {
-      keys.push_back(each->first);
+      looks.emplace_back(each->second, each->first);
       ++each;
     } else {
-      seen->steps.erase(each->first);
+      seen->series.erase(each->first);
       each = seen->looks.erase(each);
     }
   }
+  std::ranges::sort(looks, std::greater());
+  std::vector<std::string> keys;
+  for (auto& [at, key] : looks) keys.push_back(std::move(key));
   return keys;
 }
 
@@ -100,16 +108,17 @@ Board::Text Board::job_since(const std::string& key, std::uint64_t since) const 
   const JobTable::Job* const job = seen->table.find(key);
   if (job == nullptr) {
     return {version,
-            std::make_shared<const std::string>(str_cat("{\"version\":\"", version, "\",\"removed\":true}"))};
+            std::make_shared<const std::string>(str_cat("{\"version\":\"", version, "\",\"removed\":true}")),
+            true};
   }
   if (job->changed <= since && since <= version) return {version, nullptr};
   return {version, std::make_shared<const std::string>(job_json(seen->table, *job))};
 }
 
-Step Board::steps_of(const std::string& key) const {
+Board::Series Board::series_of(const std::string& key) const {
   auto seen = seen_.lock();
-  const auto found = seen->steps.find(key);
-  return found == seen->steps.end() ? -1 : found->second;
+  const auto found = seen->series.find(key);
+  return found == seen->series.end() ? Series() : found->second;
 }
 
 }  // namespace paceline::dashboard

@@ -44,9 +44,14 @@ class Board {
     std::optional<std::vector<std::string>> left_out;
   };
   void apply(const Changes& changes);
-  // The series of a job has grown, up to this step.
-  void note_steps(const std::string& key, Step newest);
-  std::vector<std::string> looked_at() const;
+  struct Series {
+    std::uint64_t version = 0;  // JobSeries::version()
+    Step newest = -1;
+    bool operator==(const Series&) const = default;
+  };
+  // Of a job that is looked at.
+  void note_series(const std::string& key, const Series& series);
+  std::vector<std::string> looked_at() const;  // the newest look first
 
   // Reading.
   std::string list_json() const;
@@ -60,20 +65,20 @@ class Board {
   struct Text {
     std::uint64_t version = 0;
     std::shared_ptr<const std::string> json;  // null: nothing new
+    bool gone = false;                        // the job is
   };
   // For a reader who knows the version `since`; 0: everything.
   Text jobs_since(std::uint64_t since) const;
   // A job that is gone: {"version","removed":true}.
   Text job_since(const std::string& key, std::uint64_t since) const;
-  // The newest step of a job that is looked at; -1: none.
-  Step steps_of(const std::string& key) const;
+  Series series_of(const std::string& key) const;
 
  private:
   struct Seen {
     std::function<void()> on_news;
     JobTable table;
     std::map<std::string, TimePoint> looks;
-    std::map<std::string, Step> steps;  // of those
+    std::map<std::string, Series> series;  // of those
     // The newest delta: most readers know the same version.
     std::uint64_t delta_since = 0, delta_version = 0;
     std::shared_ptr<const std::string> delta;

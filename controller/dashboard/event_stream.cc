@@ -27,37 +27,48 @@ std::string EventStream::id(std::uint64_t version) const {
   return str_cat(epoch_, "-", version);
 }
 
-void EventStream::add_jobs(std::string& text) {
+void EventStream::add_jobs(Events& events) {
   const Board::Text news = board_.jobs_since(jobs_known_);
   jobs_known_ = news.version;
-  if (news.json != nullptr) text += event_text(id(news.version), "jobs", *news.json);
+  if (news.json != nullptr) events.push_back({"jobs", news.json});
 }
 
-void EventStream::add_job(std::string& text, TimePoint now) {
+void EventStream::add_job(Events& events, TimePoint now) {
   if (now >= next_look_) {
     board_.look(wish_.job);
     next_look_ = now + Board::kLook / 4;
   }
-  if (job_gone_) return;
   const Board::Text news = board_.job_since(wish_.job, job_known_);
   job_known_ = news.version;
-  // One id for both: what it stands for is known of the jobs, too.
-  const std::uint64_t known = wish_.jobs ? jobs_known_ : job_known_;
-  if (news.json != nullptr) text += event_text(id(known), "job", *news.json);
-  job_gone_ = board_.object(wish_.job) == nullptr;
-  const Step steps = board_.steps_of(wish_.job);
-  if (steps < 0 || steps == steps_known_) return;
-  const Step from = std::max<Step>(0, std::min(steps, steps_known_ + 1));
+  const bool told = news.gone && job_gone_;
+  job_gone_ = news.gone;
+  if (news.json != nullptr && !told) events.push_back({"job", news.json});
+}
+
+void EventStream::add_series(std::string& text) {
+  const Board::Series series = board_.series_of(wish_.job);
+  if (series.newest < 0 || series == series_known_) return;
+  const Step from = std::max<Step>(0, std::min(series.newest, series_known_.newest + 1));
   text += event_text("", "series", str_cat("{\"from\":", from, "}"));
-  steps_known_ = steps;
+  series_known_ = series;
 }
 
 web::HttpStream::Piece EventStream::next(TimePoint now) {
   if (now < next_event_) return {};
   std::string text;
   if (!std::exchange(greeted_, true)) text = "retry: 2000\n\n";
-  if (wish_.jobs) add_jobs(text);
-  if (!wish_.job.empty()) add_job(text, now);
+  Events events;
+  if (wish_.jobs) add_jobs(events);
+  if (!wish_.job.empty()) {
+    add_job(events, now);
+    add_series(text);
+  }
+  // Whoever comes back with an id has had all before it: the last event alone has one.
+  const std::uint64_t known = !wish_.jobs         ? job_known_
+                              : wish_.job.empty() ? jobs_known_
+                                                  : std::min(jobs_known_, job_known_);
+  for (const Event& event : events)
+    text += event_text(&event == &events.back() ? id(known) : "", event.name, *event.json);
   if (text.empty() && now >= next_ping_) text = event_text("", "ping", "{}");
   if (text.empty()) return {};
   next_event_ = now + kEventInterval;

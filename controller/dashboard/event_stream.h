@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "controller/dashboard/board.h"
 #include "controller/web/http_message.h"
@@ -33,16 +34,22 @@ class EventStream final : public web::HttpStream {
   Piece next(TimePoint now) override;
 
  private:
+  struct Event {
+    std::string_view name;
+    std::shared_ptr<const std::string> json;
+  };
+  using Events = std::vector<Event>;
   std::string id(std::uint64_t version) const;
-  void add_jobs(std::string& text);
-  void add_job(std::string& text, TimePoint now);
+  void add_jobs(Events& events);
+  void add_job(Events& events, TimePoint now);
+  void add_series(std::string& text);
 
   Board& board_;
   const Wish wish_;
   const std::string epoch_;
   std::uint64_t jobs_known_ = 0, job_known_ = 0;
   bool job_gone_ = false;
-  Step steps_known_ = -1;
+  Board::Series series_known_;
   bool greeted_ = false;
   TimePoint next_event_{}, next_ping_{}, next_look_{};
 };

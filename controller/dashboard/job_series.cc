@@ -14,7 +14,11 @@ constexpr double kNotKnown = std::numeric_limits<double>::quiet_NaN();
 }  // namespace
 
 void JobSeries::add(const StepPoint& point) {
-  if (point.step <= newest_step_) steps_.cut(point.step - 1);  // it goes on from an earlier checkpoint
+  if (point.step <= newest_step_) {  // it goes on from an earlier checkpoint
+    steps_.cut(point.step - 1);
+    std::erase_if(evaluations_, [&](const EvaluationPoint& each) { return each.step > point.step; });
+    newest_ = point.step;
+  }
   newest_step_ = point.step;
   newest_ = std::max(newest_, point.step);
   const double values[] = {static_cast<double>(point.step), point.loss, point.learning_rate, point.seconds};
@@ -32,7 +36,7 @@ void JobSeries::add(const EvaluationPoint& point) {
   }
   if (evaluations_.size() > kEvaluations) {
     std::size_t index = 0;
-    std::erase_if(evaluations_, [&](const EvaluationPoint&) { return index++ % 2 == 0; });
+    std::erase_if(evaluations_, [&](const EvaluationPoint&) { return index++ % 2 == 1; });
   }
   ++version_;
 }
@@ -87,6 +91,8 @@ JobSeries::HeatMap JobSeries::heat_map(Step from, Step to, std::size_t columns) 
   for (const std::string& name : view_) add_row(name);
   map.ranks = map.members.size();
   for (const auto& [name, member] : members_) add_row(name);
+  if (rows.empty()) return map;
+  columns = std::clamp<std::size_t>(kCells / (rows.size() * kParts.size()), 1, columns);
   std::size_t level = 0;
   for (const Member* row : rows) level = std::max(level, row->steps.level_of(from, to, columns));
   map.width = Step{1} << level;

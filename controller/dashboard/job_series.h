@@ -47,6 +47,7 @@ class JobSeries {
   static constexpr std::size_t kColumns = 512;       // of each level and member
   static constexpr std::size_t kMembers = 1024;      // further ones are left out
   static constexpr std::size_t kEvaluations = 4096;  // every other one goes where there are more
+  static constexpr std::size_t kCells = 1 << 20;     // of a heat map, all parts together
 
   void add(const StepPoint& point);
   void add(const EvaluationPoint& point);
@@ -56,7 +57,8 @@ class JobSeries {
 
   // Grows with everything that is added.
   std::uint64_t version() const { return version_; }
-  // The newest step that was told of; -1: none.
+  // The newest step that was told of, or where training goes on from an earlier checkpoint, its own; -1:
+  // none.
   Step newest() const { return newest_; }
 
   struct Points {
@@ -76,7 +78,7 @@ class JobSeries {
     // ms[part][member * steps.size() + column]; NaN: nothing was told.
     std::array<std::vector<float>, kParts.size()> ms;
   };
-  // The steps of [from, to], as at most `columns` columns.
+  // The steps of [from, to], as at most `columns` columns, and no more than kCells allows.
   HeatMap heat_map(Step from, Step to, std::size_t columns) const;
 
  private:

@@ -40,6 +40,7 @@ class Pyramid {
         clear(level, column);
       level.newest = std::min(level.newest, step >> k);
       level.oldest = std::min(level.oldest, level.newest + 1);
+      if (k > 0) make_anew(k, step >> k);
     }
   }
 
@@ -98,6 +99,18 @@ class Pyramid {
       put(next, column >> 1, {&level.means[place(column) * channels_], channels_}, count(level, column));
     }
     return next;
+  }
+
+  // Of the level below, where that has all of it: later steps may have been in it.
+  void make_anew(std::size_t k, Step column) {
+    Level& level = levels_[k];
+    const Level& finer = levels_[k - 1];
+    if (column < level.oldest || column > level.newest || finer.oldest > column << 1) return;
+    clear(level, column);
+    for (Step each = column << 1; each <= std::min((column << 1) + 1, finer.newest); ++each) {
+      if (count(finer, each) == 0) continue;
+      put(level, column, {&finer.means[place(each) * channels_], channels_}, count(finer, each));
+    }
   }
 
   bool reaches(std::size_t k, Step from) const {

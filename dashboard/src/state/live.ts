@@ -24,7 +24,7 @@ const publish = oncePerFrame(() => {
 });
 
 export interface JobHandlers {
-  onJob?(job: Job): void;
+  onJob?(job: Job | null): void; // null: it has been deleted
   onSeries?(from: number): void;
 }
 
@@ -39,7 +39,7 @@ function open(query: string, handlers: JobHandlers): () => void {
         current = { ...current, loaded: true, error: null };
         publish();
       },
-      job: (data) => handlers.onJob?.(data as Job),
+      job: (data) => handlers.onJob?.((data as { removed?: boolean }).removed ? null : (data as Job)),
       series: (data) => handlers.onSeries?.((data as { from: number }).from),
     },
     onState: (up) => {

@@ -78,7 +78,7 @@ function Found({ job, route, path, newer }: { job: Job; route: Extract<Route, { 
 export function JobView({ route }: { route: Extract<Route, { view: "job" }> }) {
   const path = jobPath(route.namespace, route.name);
   const loaded = useResource((signal) => getJob(path, signal), [path]);
-  const [live, setLive] = useState<Job | null>(null);
+  const [live, setLive] = useState<Job | null | undefined>(undefined); // null: it has been deleted
   const newer = useMemo(() => new Cell(0), [path]);
   const there = loaded.data !== null;
   useEffect(() => {
@@ -90,9 +90,9 @@ export function JobView({ route }: { route: Extract<Route, { view: "job" }> }) {
       },
     });
   }, [path, there]);
-  const job = live ?? loaded.data;
+  const job = live === undefined ? loaded.data : live;
   if (job) return <Found job={job} route={route} path={path} newer={newer} />;
-  if (loaded.error?.code === "NotFound") {
+  if (live === null || loaded.error?.code === "NotFound") {
     return (
       <Empty title={`There is no job ${route.namespace}/${route.name}`}>
         <p class="dim">It may have been deleted.</p>

@@ -68,7 +68,7 @@ TEST_F(BatchSharesTest, TextNamesAllThatTakeFewerAndCountsTheRest) {
   EXPECT_EQ(text_with({35, 16, 35, 10}), "worker-3 takes 10 of 96 samples, worker-1 16, others up to 35");
   EXPECT_EQ(
       text_with({4, 4, 4, 4, 4, 4, 12, 12, 12, 12, 12, 12}),
-      "worker-0 takes 4 of 96 samples, worker-1 4, worker-2 4, worker-3 4, 2 more fewer than 8, others up "
+      "worker-0 takes 4 of 96 samples, worker-1 4, worker-2 4, worker-3 4, 2 more below 8, others up "
       "to 12");
 }
 

@@ -112,13 +112,33 @@ TEST_F(EventStreamTest, OneJobIsTold) {
   EXPECT_EQ(board_.looked_at(), std::vector<std::string>{"a/x"});
   put(object("y", 1));
   EXPECT_TRUE(next(stream).empty());
-  board_.note_steps("a/x", 41);
+  board_.note_series("a/x", {1, 41});
   EXPECT_EQ(next(stream).at(0).data["from"], 0);
-  board_.note_steps("a/x", 45);
+  board_.note_series("a/x", {2, 45});
   EXPECT_EQ(next(stream).at(0).data["from"], 42);
+  board_.note_series("a/x", {3, 45});
+  EXPECT_EQ(next(stream).at(0).data["from"], 45) << "such as an evaluation";
+  board_.note_series("a/x", {4, 30});
+  EXPECT_EQ(next(stream).at(0).data["from"], 30) << "it goes on from an earlier checkpoint";
+}
+
+TEST_F(EventStreamTest, AJobThatIsGoneIsToldOnceAndAgainWhenItIsBack) {
+  EventStream stream(board_, {.job = "a/x"}, "e", "");
+  next(stream);
   board_.apply({.removed = {"a/x"}});
   EXPECT_EQ(next(stream).at(0).data["removed"], true);
+  put(object("y", 1));
   EXPECT_TRUE(next(stream).empty());
+  put(object("x", 7));
+  EXPECT_EQ(next(stream).at(0).data["object"]["status"]["progress"]["step"], 7);
+}
+
+TEST_F(EventStreamTest, TheLastEventAloneHasAnId) {
+  EventStream stream(board_, {.jobs = true, .job = "a/x"}, "e", "");
+  const auto events = next(stream);
+  ASSERT_EQ(events.size(), 2U);
+  EXPECT_TRUE(events[0].id.empty()) << "whoever breaks off here has not had the job";
+  EXPECT_FALSE(events[1].id.empty());
 }
 
 TEST_F(EventStreamTest, QuietStreamsPing) {

@@ -47,6 +47,19 @@ TEST(JobSeriesTest, AResumedRunGoesOnFromItsCheckpoint) {
   EXPECT_EQ(points.loss[10], 2);
 }
 
+TEST(JobSeriesTest, AResumedRunHasNoEvaluationsAheadOfIt) {
+  JobSeries series;
+  for (Step step = 1; step <= 20; ++step) series.add(StepPoint{.step = step});
+  series.add(EvaluationPoint{.step = 10});
+  series.add(EvaluationPoint{.step = 20});
+  const std::uint64_t version = series.version();
+  series.add(StepPoint{.step = 11});
+  EXPECT_EQ(series.newest(), 11);
+  EXPECT_NE(series.version(), version);
+  ASSERT_THAT(series.evaluations(), SizeIs(1));
+  EXPECT_EQ(series.evaluations()[0].step, 10);
+}
+
 TEST(JobSeriesTest, TheLastEvaluationOfAStepCounts) {
   JobSeries series;
   series.add(EvaluationPoint{.step = 20, .loss = 1});
@@ -61,6 +74,7 @@ TEST(JobSeriesTest, EvaluationsAreBounded) {
   JobSeries series;
   for (Step step = 0; step < 20'000; ++step) series.add(EvaluationPoint{.step = step});
   EXPECT_LE(series.evaluations().size(), JobSeries::kEvaluations);
+  EXPECT_EQ(series.evaluations().front().step, 0);
   EXPECT_EQ(series.evaluations().back().step, 19'999);
 }
 
@@ -92,6 +106,18 @@ TEST(JobSeriesTest, HeatMapHasRowsByRankAndAlignedColumns) {
   const JobSeries::HeatMap close = series.heat_map(90, 94, 50);
   EXPECT_THAT(close.steps, ElementsAre(90, 91, 92, 93, 94));
   EXPECT_TRUE(std::isnan(close.ms[compute][1])) << "worker-1 told nothing of step 91";
+}
+
+TEST(JobSeriesTest, HeatMapsAreBounded) {
+  JobSeries series;
+  series.add(StepPoint{.step = Step{1} << 62});
+  EXPECT_THAT(series.heat_map(0, Step{1} << 62, 10).steps, SizeIs(0)) << "no member has told anything";
+  for (std::size_t i = 0; i < JobSeries::kMembers; ++i) {
+    for (Step step = 0; step < 400; ++step) series.add(member("worker-" + std::to_string(i), step, 1, 1));
+  }
+  const JobSeries::HeatMap map = series.heat_map(0, 399, 400);
+  EXPECT_LE(map.steps.size() * map.members.size() * kParts.size(), JobSeries::kCells);
+  EXPECT_GT(map.steps.size(), 50U);
 }
 
 TEST(JobSeriesTest, EmptyOnesHaveNothing) {

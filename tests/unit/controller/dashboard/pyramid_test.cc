@@ -90,6 +90,23 @@ TEST(PyramidTest, CutStepsAreForgotten) {
   expect_same(pyramid, oracle, 24, 39, kColumns);
 }
 
+TEST(PyramidTest, ColumnsAcrossABorderForgetTheStepsBehindIt) {
+  Pyramid<double> pyramid(1, kColumns);
+  Oracle oracle;
+  const auto add = [&](Step step, double value) {
+    pyramid.add(step, std::span(&value, 1));
+    oracle.told[step] = value;
+  };
+  for (Step step = 0; step <= 40; ++step) add(step, 1);
+  for (const double value : {2.0, 3.0}) {
+    pyramid.cut(34);
+    oracle.told.erase(oracle.told.upper_bound(34), oracle.told.end());
+    for (Step step = 35; step < 38; ++step) add(step, value);
+    expect_same(pyramid, oracle, 0, 63, 4);
+    expect_same(pyramid, oracle, 24, 39, kColumns);
+  }
+}
+
 TEST(PyramidTest, NumbersThatAreNotFiniteStaySo) {
   Pyramid<float> pyramid(2, kColumns);
   const float values[][2] = {{1, 1}, {std::nanf(""), 2}};
