@@ -16,6 +16,7 @@
 #include "cli/dashboard/run_place.h"
 #include "cli/dashboard/run_watch.h"
 #include "controller/dashboard/board.h"
+#include "controller/dashboard/event_stream.h"
 #include "controller/dashboard/job_row.h"
 #include "controller/dashboard/server.h"
 
@@ -24,8 +25,10 @@ namespace paceline::cli {
 namespace {
 
 constexpr Duration kPassInterval = std::chrono::milliseconds(500);
-constexpr std::size_t kBytesOfPass = 2 << 20;  // that it reads of a job's series
-constexpr int kGiveWay = 5;                    // nice
+constexpr Duration kListPatience = std::chrono::seconds(1);   // of the start
+constexpr Duration kSending = 2 * dashboard::kEventInterval;  // until each stream has had its turn
+constexpr std::size_t kBytesOfPass = 2 << 20;                 // that it reads of a job's series
+constexpr int kGiveWay = 5;                                   // nice
 constexpr std::size_t kDescriptors = 1024 + dashboard::Server::kConnections;  // those of a run beside it
 
 // A process that serves the dashboard of its own run would wait for its own end.
@@ -63,10 +66,21 @@ class LocalDashboardImpl final : public LocalDashboard {
       watcher_ = std::jthread([this](const std::stop_token& stop) { watch(stop); });
     });
     starter.join();
+    PL_RETURN_IF_ERROR(status);
+    // A program that asks at once gets the list, where that takes no long time.
+    (void)watched_.lock_when([](const Watched& watched) { return watched.all_read; }, kListPatience);
     return status;
   }
 
   std::string new_address() override { return server_->new_address(); }
+
+  void show_end() override {
+    if (server_->viewers() == 0) return;
+    const std::uint64_t next = watched_.lock()->passes + 2;  // begins from here on
+    (void)watched_.lock_when([&](const Watched& watched) { return watched.passes >= next; },
+                             kEndPatience - kSending);
+    (void)stopped_.lock_when([](bool) { return false; }, kSending);
+  }
 
  private:
   void watch(const std::stop_token& stop) {
@@ -80,6 +94,11 @@ class LocalDashboardImpl final : public LocalDashboard {
       board_.apply(changes);
       for (const std::string& key : looked_at | std::views::take(RunPlace::kMostTails)) {
         if (!stop.stop_requested()) note_series(key);
+      }
+      {
+        auto watched = watched_.lock();
+        ++watched->passes;
+        watched->all_read = watch.all_read();
       }
       if (watch.all_read())
         (void)stopped_.lock_when([&](bool) { return stop.stop_requested(); }, kPassInterval);
@@ -98,6 +117,11 @@ class LocalDashboardImpl final : public LocalDashboard {
   const Clock& clock_;
   RunPlace place_;
   dashboard::Board board_;
+  struct Watched {
+    std::uint64_t passes = 0;
+    bool all_read = false;
+  };
+  Guarded<Watched> watched_;
   Guarded<bool> stopped_;
   std::unique_ptr<dashboard::Server> server_;
   std::jthread watcher_;

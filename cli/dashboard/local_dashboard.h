@@ -12,6 +12,8 @@
 
 namespace paceline::cli {
 
+inline constexpr Duration kEndPatience = std::chrono::seconds(2);
+
 class LocalDashboard {
  public:
   // At a port of 127.0.0.1; 0: the system's choice. UNAVAILABLE: the system's reason.
@@ -21,6 +23,9 @@ class LocalDashboard {
 
   // Opens it once, in one browser.
   virtual std::string new_address() = 0;
+  // Returns when those who look have been sent what is there now; at once where nobody does, and after
+  // kEndPatience in any case.
+  virtual void show_end() = 0;
 };
 
 }  // namespace paceline::cli

@@ -78,6 +78,7 @@ class RunCommand {
       session_.fail(status);
     }
     if (local_ == nullptr) return;
+    if (dashboard_ != nullptr) dashboard_->show_end();
     // All is told and written. gRPC waits at its end for threads that it could not start.
     end_within(kEndLimit, session_.exit_code, {SIGINT, SIGTERM, SIGHUP});
     dashboard_.reset();

@@ -50,6 +50,7 @@ class ServerImpl final : public Server {
   }
 
   int port() const override { return port_; }
+  unsigned viewers() const override { return http_->streams(); }
   std::string new_address() override {
     return str_cat("http://127.0.0.1:", port_, "/#token=", api_.new_token());
   }

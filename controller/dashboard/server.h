@@ -23,6 +23,7 @@ class Server {
   virtual ~Server() = default;  // ends all connections; waits for actions under way
 
   virtual int port() const = 0;
+  virtual unsigned viewers() const = 0;  // that have a stream open
   // An address that opens the dashboard once: http://127.0.0.1:8080/#token=...
   virtual std::string new_address() = 0;
 };

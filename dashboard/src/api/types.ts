@@ -147,6 +147,13 @@ export interface Fault {
   victims?: (Observation & { role?: string; index: number; same?: boolean })[];
 }
 
+export interface Progress {
+  testLoss?: number;
+  testAccuracy?: number;
+  testAuc?: number;
+  epoch?: number;
+}
+
 export interface Status {
   phase?: string;
   reason?: string;
@@ -161,7 +168,8 @@ export interface Status {
     change?: { message?: string; came?: string[]; left?: string[] };
     rebalance?: { message?: string };
   };
-  progress?: { testLoss?: number; testAccuracy?: number; testAuc?: number; epoch?: number };
+  progress?: Progress;
+  run?: Progress & { members?: Member[] }; // of a run of this machine: what its own process knows better
   restarts?: { total?: number };
   lastCheckpoint?: string;
   model?: string;

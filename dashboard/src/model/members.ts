@@ -27,6 +27,9 @@ export function gpuErrors(gpu: Gpu): string {
   return (gpu.xids ?? 0) > 0 ? `${gpu.xids} ${gpu.xids === 1 ? "Xid" : "Xids"} (${gpu.lastXid})` : "";
 }
 
+// Of a run of this machine by its own process, which knows them to the last; the job's status may be older.
+export const membersOf = (job: TrainingJob): Member[] => job.status?.run?.members ?? job.status?.members ?? [];
+
 // Members that train come first, by rank; those without one by role and index.
 export function byRank(members: readonly Member[]): Member[] {
   const place = (member: Member) => (member.rank >= 0 ? member.rank : Number.MAX_SAFE_INTEGER);

@@ -99,8 +99,11 @@ class DashboardTest(CliCase):
         self.assertIn("UserAction", reasons)
         self.assertEqual(viewer.ask("POST", JOB + "/resume")[0], 202)
         next(data for name, data in events if name == "job" and data["row"]["phase"] == "Running")
-        events.close()
-        self.stop(process)
+        process.send_signal(signal.SIGINT)
+        next(data for name, data in events if name == "job" and data["row"]["phase"] == "Stopped")
+        for _ in events:   # until the dashboard has ended with the run
+            pass
+        self.assertEqual(process.wait(30 * SLOW), 130)
 
     def test_runs_of_other_processes_are_watched_to_their_end(self):
         dashboard, viewer = self.viewer_of()

@@ -33,7 +33,7 @@ function Figure({
 
 function Figures({ job }: { job: Job }) {
   const { row, object } = job;
-  const progress = object.status?.progress;
+  const progress = object.status?.run ?? object.status?.progress;
   const ended = row.finished !== undefined;
   return (
     <dl class="figures">

@@ -2,7 +2,7 @@
 
 import type { Member } from "../../api/types.ts";
 import * as text from "../../format/numbers.ts";
-import { barShares, byRank, gpuErrors, memberName, PARTS, partMs, totalMs } from "../../model/members.ts";
+import { barShares, byRank, gpuErrors, memberName, membersOf, PARTS, partMs, totalMs } from "../../model/members.ts";
 import { jobHref } from "../../model/route.ts";
 import { Empty } from "../common.tsx";
 import { Icon } from "../icons.tsx";
@@ -113,7 +113,7 @@ function Line({
 }
 
 export function Members({ job, ask }: TabProps) {
-  const members = byRank(job.object.status?.members ?? []);
+  const members = byRank(membersOf(job.object));
   if (members.length === 0)
     return (
       <Empty title="No members yet">

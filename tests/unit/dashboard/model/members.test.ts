@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { barShares, byRank, gpuErrors, memberName, scaleBounds, totalMs } from "../../../../dashboard/src/model/members.ts";
+import { barShares, byRank, gpuErrors, memberName, membersOf, scaleBounds, totalMs } from "../../../../dashboard/src/model/members.ts";
 
 test("RanksComeFirst", () => {
   const members = [
@@ -9,6 +9,13 @@ test("RanksComeFirst", () => {
     { role: "chief", index: 0, rank: 0 },
   ];
   assert.deepEqual(byRank(members).map(memberName), ["chief-0", "worker-1", "ps-0"]);
+});
+
+test("MembersAreThoseThatTheRunItselfKnows", () => {
+  const member = (step: number) => ({ role: "worker", index: 0, rank: 0, step });
+  assert.deepEqual(membersOf({ status: { members: [member(3)] } }), [member(3)]);
+  assert.deepEqual(membersOf({ status: { members: [member(3)], run: { members: [member(4)] } } }), [member(4)]);
+  assert.deepEqual(membersOf({}), []);
 });
 
 test("BarsAreSharesOfTheLongestStep", () => {
