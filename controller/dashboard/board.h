@@ -49,7 +49,7 @@ class Board {
     Step newest = -1;
     bool operator==(const Series&) const = default;
   };
-  // Of a job that is looked at.
+  // The series of a job that is looked at has changed.
   void note_series(const std::string& key, const Series& series);
   std::vector<std::string> looked_at() const;  // the newest look first
 

@@ -63,7 +63,7 @@ web::HttpStream::Piece EventStream::next(TimePoint now) {
     add_job(events, now);
     add_series(text);
   }
-  // Whoever comes back with an id has had all before it: the last event alone has one.
+  // A reader that comes back with an id has had all before it: the last event alone has one.
   const std::uint64_t known = !wish_.jobs         ? job_known_
                               : wish_.job.empty() ? jobs_known_
                                                   : std::min(jobs_known_, job_known_);

@@ -101,7 +101,7 @@ class Pyramid {
     return next;
   }
 
-  // Of the level below, where that has all of it: later steps may have been in it.
+  // A column is made of the level below, where that has all of it: later steps may have been in it.
   void make_anew(std::size_t k, Step column) {
     Level& level = levels_[k];
     const Level& finer = levels_[k - 1];
