@@ -3,7 +3,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include <ranges>
+#include <algorithm>
 #include <stop_token>
 #include <thread>
 #include <utility>
@@ -92,9 +92,9 @@ class LocalDashboardImpl final : public LocalDashboard {
       for (const std::string& key : looked_at) names.push_back(key.substr(key.find('/') + 1));
       const auto changes = watch.pass(names);
       board_.apply(changes);
-      for (const std::string& key : looked_at | std::views::take(RunPlace::kMostTails)) {
-        if (!stop.stop_requested()) note_series(key);
-      }
+      for (std::size_t i = 0; i < std::min(looked_at.size(), RunPlace::kMostTails) && !stop.stop_requested();
+           ++i)
+        note_series(looked_at[i]);
       {
         auto watched = watched_.lock();
         ++watched->passes;

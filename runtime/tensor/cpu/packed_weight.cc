@@ -14,13 +14,10 @@ PackedWeight::PackedWeight(const DnnlContext& context, const Layout& plain, cons
       copies_(order_ != nullptr || rounded || form != plain),
       only_rounds_(rounded && order_ == nullptr && form == plain) {
   if (!copies_) return;
-  if (only_rounds_) {
-    form_ = AlignedBuffer(form.get_size());
-    return;
-  }
+  form_bytes_ = form.get_size();
+  if (only_rounds_) return;
   Scratch scratch;
   change_ = LayoutChange(context, plain, form, scratch);
-  form_bytes_ = form.get_size();
   scratch_bytes_ = scratch.bytes();
   if (order_ != nullptr || rounded_) staged_bytes_ = elements_ * sizeof(float);
 }

@@ -21,7 +21,7 @@
 namespace paceline::tensor {
 namespace {
 
-constexpr std::uint64_t kRandomGraphs = 60;
+constexpr std::uint64_t kRecomputedGraphs = 60;
 
 Schedule schedule_of(const GraphBuilder& graph, std::int64_t rows, Mode mode = Mode::kTraining) {
   const auto layout = lay_out_parameters(graph);
@@ -93,7 +93,7 @@ TEST(Recompute, MakesTheSameFromTheSame) {
 
 TEST(Recompute, MakesTheSameOfRandomGraphs) {
   int repeating = 0;
-  for (std::uint64_t seed = 0; seed < kRandomGraphs; ++seed) {
+  for (std::uint64_t seed = 0; seed < kRecomputedGraphs; ++seed) {
     SCOPED_TRACE(str_cat("seed ", seed));
     const GraphBuilder graph = random_graph(seed);
     ASSERT_TRUE(graph.status().ok()) << graph.status();
@@ -224,7 +224,7 @@ TEST(Recompute, TheSameBits) {
 
 TEST(Recompute, TheSameBitsOfRandomGraphs) {
   int tried = 0;
-  for (std::uint64_t seed = 0; seed < kRandomGraphs && tried < 4; ++seed) {
+  for (std::uint64_t seed = 0; seed < kRecomputedGraphs && tried < 4; ++seed) {
     const GraphBuilder graph = random_graph(seed);
     if (!lay_out_parameters(graph).ok()) continue;
     const Schedule plain = schedule_of(graph, 3);
