@@ -68,7 +68,7 @@ std::size_t Api::add(const char* method, const char* path, void (Api::*handler)(
 }
 
 std::size_t Api::add_route(const char* method, const std::string& path, Handler handler) {
-  routes_.push_back({std::move(handler), path.starts_with(kJob)});
+  routes_.push_back({std::move(handler), path.starts_with(kJob), path.ends_with("/stream")});
   return router_.add(method, kBase + path);
 }
 
@@ -92,16 +92,13 @@ void Api::handle(web::HttpRequest request, web::Reply reply) {
 
 void Api::dispatch(Call call) {
   web::Router::Match match = router_.match(call.request.method, call.request.path);
-  const bool opens = match.route == open_session_;
-  if (!opens) {
-    auto sessions = sessions_.lock();
-    const Sessions::Session* const session =
-        sessions->find(cookie_named(call.request.header("cookie"), options_.cookie));
-    if (session == nullptr) {
-      return call.answer(error_answer(Refusal{401, "Unauthenticated", "there is no session",
-                                              "open the address that `paceline dashboard` prints"}));
-    }
-    call.csrf = session->csrf;
+  const bool of_stream = match.route && routes_[*match.route].of_stream;
+  if (match.route != open_session_ &&
+      !sessions_.lock()->use(cookie_named(call.request.header("cookie"), options_.cookie),
+                             csrf_word(call.request, of_stream))) {
+    return call.answer(error_answer(Refusal{401, "Unauthenticated",
+                                            "there is no session with this cookie and this X-Paceline-CSRF",
+                                            "open the address that `paceline dashboard` prints"}));
   }
   if (!match.route && !match.allowed.empty()) {
     HttpAnswer answer = error_answer(Refusal{405, "MethodNotAllowed", "this path has other methods", ""});
@@ -111,9 +108,6 @@ void Api::dispatch(Call call) {
   if (!match.route)
     return call.answer(
         error_answer(Refusal{404, "NotFound", "there is no such path", "see docs/dashboard-api.md"}));
-  if (!opens) {
-    if (const auto refusal = check_csrf(call.request, call.csrf)) return call.answer(error_answer(*refusal));
-  }
   call.path = std::move(match.parameters);
   const Route& route = routes_[*match.route];
   if (route.of_job) {
@@ -127,12 +121,11 @@ void Api::dispatch(Call call) {
   route.handler(std::move(call));
 }
 
-std::string Api::session_json(const std::string& csrf) const {
-  return kube::dump({{"version", options_.version},
-                     {"place", place_.kind()},
-                     {"user", place_.user()},
-                     {"csrf", csrf},
-                     {"namespaces", nullptr}});
+Json Api::session() const {
+  return {{"version", options_.version},
+          {"place", place_.kind()},
+          {"user", place_.user()},
+          {"namespaces", nullptr}};
 }
 
 void Api::open_session(Call call) {
@@ -150,14 +143,16 @@ void Api::open_session(Call call) {
     return call.answer(error_answer(Refusal{401, "Unauthenticated", "the token is wrong, or was used before",
                                             "start `paceline dashboard` again, which prints a new address"}));
   }
-  HttpAnswer answer = json_answer(session_json(opened->csrf));
+  Json told = session();
+  told["csrf"] = opened->csrf;
+  HttpAnswer answer = json_answer(kube::dump(told));
   answer.headers.emplace_back(
       "Set-Cookie", str_cat(options_.cookie, "=", opened->cookie, "; HttpOnly; SameSite=Strict; Path=/"));
   call.answer(std::move(answer));
 }
 
 void Api::get_session(Call call) {
-  call.answer(json_answer(session_json(call.csrf)));
+  call.answer(json_answer(kube::dump(session())));
 }
 
 void Api::get_jobs(Call call) {

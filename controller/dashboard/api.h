@@ -45,7 +45,7 @@ class Api {
   using Handler = std::function<void(Call call)>;
   struct Route {
     Handler handler;
-    bool of_job = false;
+    bool of_job = false, of_stream = false;
   };
 
   std::size_t add(const char* method, const char* path, void (Api::*handler)(Call));
@@ -56,7 +56,7 @@ class Api {
   void get_jobs(Call call);
   void get_job(Call call);
   void stream(Call call);
-  std::string session_json(const std::string& csrf) const;
+  kube::Json session() const;
 
   Board& board_;
   Place& place_;

@@ -15,7 +15,6 @@ struct Call {
   web::HttpRequest request;
   web::HttpRequest::Fields path;                // parameters of its route
   std::function<void(web::HttpAnswer)> answer;  // once, by any thread
-  std::string csrf;                             // of its session
   std::string key;                              // of the job, where the path names one
   std::shared_ptr<const kube::Json> object;     // likewise
 };

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "base/text.h"
-#include "controller/dashboard/sessions.h"
 
 namespace paceline::dashboard {
 
@@ -43,10 +42,9 @@ std::optional<Refusal> check_origin(const web::HttpRequest& request, const std::
   return std::nullopt;
 }
 
-std::optional<Refusal> check_csrf(const web::HttpRequest& request, std::string_view csrf) {
-  if (changes_nothing(request) || same_secret(request.header(kCsrfHeader), csrf)) return std::nullopt;
-  return Refusal{403, "Forbidden", "the header X-Paceline-CSRF is missing or wrong",
-                 "GET /api/v1/session tells it"};
+const std::string& csrf_word(const web::HttpRequest& request, bool of_stream) {
+  const std::string& word = request.header(kCsrfHeader);
+  return word.empty() && of_stream ? request.parameter(kCsrfParameter) : word;
 }
 
 std::vector<std::string> loopback_hosts(int port) {

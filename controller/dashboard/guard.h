@@ -6,11 +6,11 @@
 //   Host        must be ours: a site whose name is turned to this machine (DNS rebinding) has its own.
 //   Origin, Sec-Fetch-Site   where there are some must be of our own page: no other site's, and none of
 //               another port's, to which browsers send our cookies all the same.
-//   CSRF word   every request that may change something proves that it can read our answers.
+//   CSRF word   every request of a session proves that it comes from our own page: the cookie alone does not,
+//               since browsers send it to other users' servers at other ports, too (sessions.h).
 
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "controller/web/http_message.h"
@@ -18,6 +18,7 @@
 namespace paceline::dashboard {
 
 inline constexpr char kCsrfHeader[] = "x-paceline-csrf";
+inline constexpr char kCsrfParameter[] = "csrf";
 
 struct Refusal {
   int status = 0;
@@ -28,8 +29,9 @@ struct Refusal {
 // `hosts`: "127.0.0.1:8080", as a Host header has them. Nothing: it may go on.
 std::optional<Refusal> check_origin(const web::HttpRequest& request, const std::vector<std::string>& hosts);
 
-// The request is of a session with this word.
-std::optional<Refusal> check_csrf(const web::HttpRequest& request, std::string_view csrf);
+// The word that a request brings; empty: none. It is the header's. `of_stream`: the query's will do, because
+// a browser's EventSource sends no header of ours.
+const std::string& csrf_word(const web::HttpRequest& request, bool of_stream);
 
 // The hosts by which a server at this port of the loopback device is called.
 std::vector<std::string> loopback_hosts(int port);

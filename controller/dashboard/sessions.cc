@@ -40,13 +40,13 @@ const Sessions::Session* Sessions::open(std::string_view token, Session secrets)
   return nullptr;
 }
 
-const Sessions::Session* Sessions::find(std::string_view cookie) {
+bool Sessions::use(std::string_view cookie, std::string_view csrf) {
   for (auto each = sessions_.begin(); each != sessions_.end(); ++each) {
-    if (!same_secret(each->cookie, cookie)) continue;
+    if (!same_secret(each->cookie, cookie) || !same_secret(each->csrf, csrf)) continue;
     sessions_.splice(sessions_.begin(), sessions_, each);
-    return &sessions_.front();
+    return true;
   }
-  return nullptr;
+  return false;
 }
 
 }  // namespace paceline::dashboard

@@ -1,10 +1,11 @@
 #pragma once
 
 // The sessions of those who may use the dashboard of this machine. A token opens it once: it becomes a
-// session, which a browser proves by a cookie that scripts can't read, and a word against forged requests
-// (CSRF) that other sites can't. Secrets are given by the caller; they are compared in a time that does not
-// depend on them. Bounds: kTokens tokens that wait, kSessions sessions (the one that was not used for the
-// longest goes). Pure; one thread at a time.
+// session, which a browser proves by two secrets. The cookie can't be read by scripts, but browsers send it
+// to the servers of all ports. The word (against forged requests, CSRF) is known to the page of our port
+// alone. Secrets are given by the caller; they are compared in a time that does not depend on them. Bounds:
+// kTokens tokens that wait, kSessions sessions (the one that was not used for the longest goes). Pure; one
+// thread at a time.
 
 #include <cstddef>
 #include <cstdint>
@@ -26,8 +27,8 @@ class Sessions {
   void add_token(std::string token);
   // The token's session, whose secrets these are. Nothing: it is wrong, or was used.
   const Session* open(std::string_view token, Session secrets);
-  // Null: there is none of this cookie.
-  const Session* find(std::string_view cookie);
+  // Whether there is a session of both; it counts as used then.
+  bool use(std::string_view cookie, std::string_view csrf);
 
  private:
   std::list<std::string> tokens_;

@@ -37,10 +37,16 @@ export interface Stage {
 export function browserTest(name: string, options: Options, body: (stage: Stage) => Promise<void>): void {
   test(name, { timeout: 120_000 }, async () => {
     const mock = new MockServer({ page: PAGE, world: (options.world ?? storyWorld)(), ...options.mock });
+    mock.signedIn = options.signedIn !== false;
     await mock.start();
     const context = await (
       await launch()
-    ).newContext({ viewport: { width: 1440, height: 900 }, timezoneId: "Europe/Berlin", ...options.context });
+    ).newContext({
+      viewport: { width: 1440, height: 900 },
+      timezoneId: "Europe/Berlin",
+      ...(mock.signedIn ? { storageState: mock.browserState } : {}),
+      ...options.context,
+    });
     context.setDefaultTimeout(PATIENCE);
     const page = await context.newPage();
     const problems: string[] = [];
@@ -59,10 +65,6 @@ export function browserTest(name: string, options: Options, body: (stage: Stage)
         console.error(`refused by the policy: ${event.violatedDirective} ${event.blockedURI}`),
       );
     });
-    if (options.signedIn !== false) {
-      mock.signedIn = true;
-      await context.addCookies([{ name: "paceline_session", value: "mock", url: mock.url }]);
-    }
     const open = async (hash: string) => {
       await page.goto(mock.url + hash);
     };

@@ -33,8 +33,7 @@ async function onPage<T>(
   mock.signedIn = true;
   await mock.start();
   const browser = await chromium.launch({ executablePath: process.env["PACELINE_CHROMIUM"]!, args: ["--no-sandbox"] });
-  const context = await browser.newContext({ viewport: { width: 1440, height: 900 } });
-  await context.addCookies([{ name: "paceline_session", value: "mock", url: mock.url }]);
+  const context = await browser.newContext({ viewport: { width: 1440, height: 900 }, storageState: mock.browserState });
   const page = await context.newPage();
   const session = await context.newCDPSession(page);
   await session.send("Performance.enable", { timeDomain: "timeTicks" });

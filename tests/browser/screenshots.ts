@@ -23,8 +23,12 @@ async function picture(
   height: number,
   ready: (page: Page) => Promise<void>,
 ): Promise<void> {
-  const context = await browser.newContext({ viewport: { width: 1280, height }, colorScheme, timezoneId: "UTC" });
-  await context.addCookies([{ name: "paceline_session", value: "mock", url: mock.url }]);
+  const context = await browser.newContext({
+    viewport: { width: 1280, height },
+    colorScheme,
+    timezoneId: "UTC",
+    storageState: mock.browserState,
+  });
   const page = await context.newPage();
   await page.clock.setFixedTime(NOW);
   await page.goto(mock.url + hash);

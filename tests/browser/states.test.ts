@@ -34,9 +34,25 @@ browserTest("AddressIsKeptOverTheSignIn", { signedIn: false, failsRequests: true
 browserTest("SessionThatEndsAsksToSignInAgain", { failsRequests: true }, async ({ page, mock, open }) => {
   await open("");
   await seen(page.getByRole("table", { name: "Jobs" }));
+  assert.equal(await page.evaluate(() => localStorage.getItem("paceline.csrf")), "mock-csrf");
   mock.signedIn = false;
   mock.dropStreams();
   await seen(page.getByRole("heading", { name: "Sign in" }));
+  assert.equal(await page.evaluate(() => localStorage.getItem("paceline.csrf")), null);
+});
+
+browserTest("CookieWithoutTheWordAsksToSignIn", {}, async ({ page, mock, open }) => {
+  await page.context().addInitScript(() => localStorage.clear());
+  let asked = 0;
+  page.on("request", (request) => {
+    if (request.url().includes("/api/")) asked += 1;
+  });
+  await open("");
+  await seen(page.getByRole("heading", { name: "Sign in" }));
+  assert.equal(asked, 0);
+  await page.getByLabel("Token").fill("one-time");
+  await page.keyboard.press("Enter");
+  await until("the stream", () => mock.listeners === 1);
 });
 
 browserTest("EmptyClusterSaysHowToBegin", { world: () => new World(), mock: { namespaces: ["team-a"] } }, async ({ page, open }) => {

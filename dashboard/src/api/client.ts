@@ -1,6 +1,7 @@
 // Requests to /api/v1. An answer that is none becomes an ApiError, with the server's code, words and help.
 
 import type { HeatMap, Job, JobEvent, JobList, Log, Decision, Series, Session, TimelineItem } from "./types.ts";
+import { forgetWord, keepWord, word } from "./word.ts";
 
 export const BASE = "/api/v1";
 
@@ -27,13 +28,8 @@ export function errorOf(status: number, body: string): ApiError {
   return new ApiError(status, status === 403 ? "Forbidden" : "Error", `the server answered with status ${status}`);
 }
 
-let csrf = "";
 let clockAhead = 0; // milliseconds that the server's clock is ahead of this browser's
 let onUnauthenticated = () => {};
-
-export function setCsrf(token: string): void {
-  csrf = token;
-}
 
 export function whenUnauthenticated(then: () => void): void {
   onUnauthenticated = then;
@@ -52,9 +48,9 @@ function noteClock(response: Response): void {
 }
 
 async function answer(method: string, path: string, body: unknown, signal?: AbortSignal): Promise<Response> {
-  const headers: Record<string, string> = {};
+  const sent = word();
+  const headers: Record<string, string> = { "X-Paceline-CSRF": sent };
   if (body !== undefined) headers["Content-Type"] = "application/json";
-  if (method !== "GET") headers["X-Paceline-CSRF"] = csrf;
   let response: Response;
   try {
     response = await fetch(BASE + path, {
@@ -72,7 +68,11 @@ async function answer(method: string, path: string, body: unknown, signal?: Abor
   noteClock(response);
   if (response.ok) return response;
   const error = errorOf(response.status, await response.text().catch(() => ""));
-  if (error.status === 401 && path !== "/session") onUnauthenticated();
+  const signsIn = method === "POST" && path === "/session"; // whose 401 is about the token
+  if (error.status === 401 && !signsIn) {
+    forgetWord(sent);
+    onUnauthenticated();
+  }
   throw error;
 }
 
@@ -84,8 +84,14 @@ export function jobPath(namespace: string, name: string): string {
   return `/jobs/${encodeURIComponent(namespace)}/${encodeURIComponent(name)}`;
 }
 
+export async function signIn(token: string): Promise<Session> {
+  const response = await answer("POST", "/session", { token });
+  const { csrf, ...session } = (await response.json()) as Session & { csrf: string };
+  keepWord(csrf);
+  return session;
+}
+
 export const getSession = () => json<Session>("/session");
-export const signIn = async (token: string) => (await (await answer("POST", "/session", { token })).json()) as Session;
 export const getJobs = (signal?: AbortSignal) => json<JobList>("/jobs", signal);
 export const getJob = (job: string, signal?: AbortSignal) => json<Job>(job, signal);
 export const getSeries = (job: string, points: number, signal?: AbortSignal) => json<Series>(`${job}/series?points=${points}`, signal);

@@ -2,6 +2,8 @@
 // stream), this opens another one, later and later. The server is seen as gone after a while without any word. A tab that nobody sees lets go of
 // its stream after a while: a browser has few connections to one server, and all its tabs share them.
 
+import { withWord } from "./word.ts";
+
 const FIRST_WAIT = 1000;
 const LONGEST_WAIT = 15_000;
 const SILENCE = 40_000; // the server pings every 15 s
@@ -68,7 +70,7 @@ class LiveStream implements Stream {
 
   #open(): void {
     this.#drop();
-    const source = new EventSource(this.#url);
+    const source = new EventSource(withWord(this.#url));
     this.#source = source;
     this.#heard();
     source.onopen = () => {

@@ -7,7 +7,6 @@ export interface Session {
   place: "Local" | "Cluster";
   cluster?: string;
   user?: string;
-  csrf: string;
   namespaces?: string[] | null;
 }
 

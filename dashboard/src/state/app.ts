@@ -1,7 +1,8 @@
 // What the whole page goes by: the session, the address, the connection, the time, and what has just happened.
 
-import { ApiError, getSession, serverNow, setCsrf, signIn, whenUnauthenticated } from "../api/client.ts";
+import { ApiError, getSession, serverNow, signIn, whenUnauthenticated } from "../api/client.ts";
 import type { Session } from "../api/types.ts";
+import { word } from "../api/word.ts";
 import { parseRoute, tokenIn, type Route } from "../model/route.ts";
 import { Cell } from "./cell.ts";
 
@@ -40,7 +41,6 @@ export function errorFrom(failure: unknown): ApiError {
 }
 
 function begin(signedIn: Session): void {
-  setCsrf(signedIn.csrf);
   document.documentElement.dataset["place"] = signedIn.place;
   session.value = { kind: "in", session: signedIn };
 }
@@ -54,6 +54,10 @@ export async function enter(token: string): Promise<void> {
 }
 
 export async function askSession(): Promise<void> {
+  if (word() === "") {
+    session.value = { kind: "out", error: null };
+    return;
+  }
   try {
     begin(await getSession());
   } catch (failure) {

@@ -89,7 +89,7 @@ export function hearJob(job: string, handlers: JobHandlers): () => void {
   return open(`job=${encodeURIComponent(job)}`, handlers);
 }
 
-// The list is asked for at once, beside the session: most often there is one.
+// The list is asked for at once, beside the session: where there is a word, there is one most often.
 let early: Promise<JobList> | null = null;
 
 export function loadEarly(): void {

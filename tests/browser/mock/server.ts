@@ -1,5 +1,5 @@
-// A server that speaks /api/v1 for the page's tests and for working on the page: one world of jobs, one-time tokens, CSRF, server-sent events that
-// can be resumed, and ways to make it fail.
+// A server that speaks /api/v1 for the page's tests and for working on the page: one world of jobs, one-time tokens, a cookie and its word,
+// server-sent events that can be resumed, and ways to make it fail.
 
 import { readFileSync } from "node:fs";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
@@ -25,7 +25,7 @@ const TYPES: Record<string, string> = {
   js: "text/javascript; charset=utf-8",
   css: "text/css; charset=utf-8",
 };
-const COOKIE = "paceline_session=mock";
+const COOKIE = { name: "paceline_session", value: "mock" };
 const CSRF = "mock-csrf";
 
 export interface Failure {
@@ -64,7 +64,7 @@ export class MockServer {
   readonly acted: Acted[] = [];
   readonly resumedFrom: string[] = []; // the Last-Event-ID of each stream that had one
   failures: Failure[] = [];
-  signedIn = process.env["MOCK_SIGNED_IN"] === "1";
+  signedIn = false;
   logEnds = false;
   #server: Server | null = null;
   #listeners = new Set<Listener>();
@@ -78,6 +78,13 @@ export class MockServer {
 
   get url(): string {
     return `http://127.0.0.1:${this.#port}/`;
+  }
+
+  // What a browser keeps of the session: the storageState of Playwright's contexts.
+  get browserState() {
+    const cookie = { ...COOKIE, domain: "127.0.0.1", path: "/", expires: -1, httpOnly: true, secure: false, sameSite: "Strict" as const };
+    const origin = new URL(this.url).origin;
+    return { cookies: [cookie], origins: [{ origin, localStorage: [{ name: "paceline.csrf", value: CSRF }] }] };
   }
 
   get world(): World {
@@ -188,7 +195,6 @@ export class MockServer {
       place,
       cluster: "prod-eu",
       user: "ada@example.org",
-      csrf: CSRF,
       namespaces: this.options.namespaces ?? null,
     };
   }
@@ -201,10 +207,9 @@ export class MockServer {
     if (failure) return this.#error(response, failure.status, failure.code, failure.message, failure.help);
     const body = request.method === "GET" ? undefined : await read(request);
     if (path === "/session" && request.method === "POST") return this.#signIn(body as { token?: string }, response);
-    if (!this.signedIn || !(request.headers.cookie ?? "").includes(COOKIE))
+    const word = request.headers["x-paceline-csrf"] ?? (path.endsWith("/stream") ? url.searchParams.get("csrf") : null);
+    if (!this.signedIn || !(request.headers.cookie ?? "").includes(`${COOKIE.name}=${COOKIE.value}`) || word !== CSRF)
       return this.#error(response, 401, "Unauthenticated", "there is no session", "sign in with a token");
-    if (request.method !== "GET" && request.headers["x-paceline-csrf"] !== CSRF)
-      return this.#error(response, 403, "Forbidden", "the request is not this page's");
     if (path === "/session") return this.#json(response, 200, this.#session());
     if (path === "/jobs") return this.#list(response);
     if (path === "/stream") return this.#stream(request, url.searchParams, response);
@@ -227,7 +232,8 @@ export class MockServer {
     if (!body.token || !this.tokens.delete(body.token))
       return this.#error(response, 401, "Unauthenticated", "this token is wrong, or it was used", "paceline dashboard prints another one");
     this.signedIn = true;
-    this.#json(response, 200, this.#session(), { "Set-Cookie": `${COOKIE}; HttpOnly; SameSite=Strict; Path=/` });
+    const cookie = `${COOKIE.name}=${COOKIE.value}; HttpOnly; SameSite=Strict; Path=/`;
+    this.#json(response, 200, { ...this.#session(), csrf: CSRF }, { "Set-Cookie": cookie });
   }
 
   #list(response: ServerResponse): void {

@@ -45,7 +45,7 @@ class Viewer:
         """The events of a stream: (name, data)."""
         connection = http.client.HTTPConnection(self.host, timeout=60)
         with contextlib.closing(connection):
-            connection.request("GET", path, headers={"Cookie": self.cookie})
+            connection.request("GET", f"{path}&csrf={self.csrf}", headers={"Cookie": self.cookie})
             response = connection.getresponse()
             assert response.status == 200, response.status
             name = ""
@@ -75,7 +75,11 @@ class DashboardTest(CliCase):
         self.assertEqual(viewer.ask("GET", "/api/v1/jobs")[0], 401)
         self.assertEqual(viewer.open(), 200)
         self.assertEqual(Viewer(address).open(), 401)
-        self.assertEqual(viewer.get("/api/v1/session")["place"], "Local")
+        session = viewer.get("/api/v1/session")
+        self.assertEqual(session["place"], "Local")
+        self.assertNotIn("csrf", session)
+        for path in ("/api/v1/session", "/api/v1/jobs", f"/api/v1/jobs?csrf={viewer.csrf}", "/api/v1/stream?jobs=1"):
+            self.assertEqual(viewer.ask("GET", path, X_Paceline_CSRF="")[0], 401, path)
         until(lambda: viewer.ask("GET", JOB)[0] == 200, 20 * SLOW, "the run is there")
         series = until(lambda: (s := viewer.get(JOB + "/series")) and len(s["step"]) > 1 and s, 20 * SLOW, "steps are told")
         self.assertEqual({len(series[name]) for name in ("step", "loss", "seconds", "learningRate", "stepsPerSecond", "samplesPerSecond")},
@@ -90,7 +94,7 @@ class DashboardTest(CliCase):
         self.assertFalse(details["actions"]["delete"]["allowed"])
         self.assertIn("kind: TrainingJob", viewer.get(JOB + "/yaml"))
         self.assertTrue(viewer.get(JOB + "/logs")["logs"])
-        self.assertEqual(viewer.ask("POST", JOB + "/suspend", X_Paceline_CSRF="wrong")[0], 403)
+        self.assertEqual(viewer.ask("POST", JOB + "/suspend", X_Paceline_CSRF="wrong")[0], 401)
         self.assertEqual(viewer.ask("POST", JOB + "/suspend", Origin="http://evil.example")[0], 403)
         self.assertEqual(viewer.ask("POST", JOB + "/suspend")[0], 202)
         events = viewer.stream("/api/v1/stream?job=default/digits")

@@ -108,7 +108,7 @@ class ServerTest : public ::testing::Test {
     return address.substr(address.find("#token=") + 7);
   }
   std::string host() const { return str_cat("127.0.0.1:", server_->port()); }
-  // `headers`: whole lines; with none of its own, the session's.
+  // `headers`: whole lines.
   std::string text_of(const std::string& method, const std::string& path, const std::string& headers,
                       const std::string& body = "") const {
     return str_cat(method, " ", path, " HTTP/1.1\r\nConnection: close\r\n", headers,
@@ -131,11 +131,11 @@ class ServerTest : public ::testing::Test {
     cookie_ = answer.head.substr(begin, answer.head.find(';', begin) - begin);
     csrf_ = answer.json()["csrf"];
   }
-  std::string session() const { return str_cat(host_line(), "Cookie: ", cookie_, "\r\n"); }
-  std::string rights() const { return str_cat(session(), "X-Paceline-CSRF: ", csrf_, "\r\n"); }
+  std::string cookie_line() const { return str_cat(host_line(), "Cookie: ", cookie_, "\r\n"); }
+  std::string session() const { return str_cat(cookie_line(), "X-Paceline-CSRF: ", csrf_, "\r\n"); }
   Answer get(const std::string& path) const { return ask(text_of("GET", path, session())); }
   Answer post(const std::string& path, const std::string& body = "") const {
-    return ask(text_of("POST", path, rights(), body));
+    return ask(text_of("POST", path, session(), body));
   }
 
   FakeClock clock_;
@@ -184,19 +184,61 @@ TEST_F(ServerTest, OtherHostsAndOriginsAreRefused) {
   EXPECT_EQ(ask(text_of("GET", "/api/v1/jobs", str_cat(session(), "Origin: http://evil.example\r\n"))).status,
             403);
   EXPECT_EQ(
-      ask(text_of("POST", str_cat(kJob, "/suspend"), str_cat(rights(), "Origin: http://127.0.0.1:1\r\n")))
+      ask(text_of("POST", str_cat(kJob, "/suspend"), str_cat(session(), "Origin: http://127.0.0.1:1\r\n")))
           .status,
       403);
   EXPECT_EQ(ask(text_of("GET", "/api/v1/jobs", str_cat(session(), "Origin: http://", host(), "\r\n"))).status,
             200);
 }
 
-TEST_F(ServerTest, ChangesNeedTheCsrfWord) {
+TEST_F(ServerTest, CookieAloneOpensNothing) {
   open_session();
-  EXPECT_EQ(ask(text_of("POST", str_cat(kJob, "/suspend"), session())).status, 403);
-  EXPECT_EQ(ask(text_of("DELETE", kJob, str_cat(session(), "X-Paceline-CSRF: x\r\n"))).status, 403);
+  const std::string stream = "/api/v1/stream?jobs=1";
+  const std::string log_stream = str_cat(kJob, "/logs/digits-worker-0-0/stream?tail=3");
+  for (const std::string& path : {std::string("/api/v1/jobs"), std::string("/api/v1/session"), stream,
+                                  log_stream, std::string(kJob), std::string("/api/v1/nothing")}) {
+    EXPECT_EQ(ask(text_of("GET", path, cookie_line())).status, 401) << path;
+    EXPECT_EQ(ask(text_of("HEAD", path, cookie_line())).status, 401) << path;
+    EXPECT_EQ(ask(text_of("GET", path, str_cat(cookie_line(), "X-Paceline-CSRF: x\r\n"))).status, 401)
+        << path;
+  }
+  for (const std::string& path : {stream, log_stream})
+    EXPECT_EQ(ask(text_of("GET", str_cat(path, "&csrf=x"), cookie_line())).status, 401) << path;
+  EXPECT_EQ(ask(text_of("POST", str_cat(kJob, "/suspend"), cookie_line())).status, 401);
+  EXPECT_EQ(ask(text_of("DELETE", kJob, str_cat(cookie_line(), "X-Paceline-CSRF: x\r\n"))).status, 401);
   EXPECT_TRUE(place_.done.lock()->patches.empty());
   EXPECT_TRUE(place_.done.lock()->removed.empty());
+}
+
+TEST_F(ServerTest, WordAloneOpensNothing) {
+  open_session();
+  const std::string word = str_cat(host_line(), "X-Paceline-CSRF: ", csrf_, "\r\n");
+  EXPECT_EQ(ask(text_of("GET", "/api/v1/jobs", word)).status, 401);
+  EXPECT_EQ(ask(text_of("GET", str_cat("/api/v1/stream?jobs=1&csrf=", csrf_), host_line())).status, 401);
+}
+
+TEST_F(ServerTest, WordInTheAddressOpensStreamsOnly) {
+  open_session();
+  const std::string word = str_cat("csrf=", csrf_);
+  EXPECT_EQ(ask(text_of("GET", str_cat(kJob, "/logs/digits-worker-0-0/stream?tail=3&", word), cookie_line()))
+                .status,
+            200);
+  HttpReader reader(server_->port());
+  reader.send(str_cat("GET /api/v1/stream?jobs=1&", word, " HTTP/1.1\r\n", cookie_line(), "\r\n"));
+  EXPECT_THAT(reader.until("event: jobs\n"), StartsWith("HTTP/1.1 200"));
+  for (const std::string& path :
+       {std::string("/api/v1/jobs"), std::string("/api/v1/session"), std::string(kJob),
+        str_cat(kJob, "/logs/digits-worker-0-0"), str_cat(kJob, "/logs/stream")})
+    EXPECT_EQ(ask(text_of("GET", str_cat(path, "?", word), cookie_line())).status, 401) << path;
+  EXPECT_EQ(ask(text_of("POST", str_cat(kJob, "/suspend?", word), cookie_line())).status, 401);
+  EXPECT_EQ(ask(text_of("DELETE", str_cat(kJob, "?", word), cookie_line())).status, 401);
+}
+
+TEST_F(ServerTest, WordIsToldOnce) {
+  open_session();
+  const Json session = get("/api/v1/session").json();
+  EXPECT_EQ(session["user"], "ada");
+  EXPECT_FALSE(session.contains("csrf"));
 }
 
 TEST_F(ServerTest, EveryAnswerTellsBrowsersWhatTheyMayDo) {
@@ -221,7 +263,7 @@ TEST_F(ServerTest, JobsAreTold) {
   EXPECT_EQ(job["actions"]["resume"]["allowed"], false);
   EXPECT_EQ(get("/api/v1/jobs/default/other").status, 404);
   EXPECT_EQ(get("/api/v1/other").status, 404);
-  const Answer method = ask(text_of("PUT", kJob, rights()));
+  const Answer method = ask(text_of("PUT", kJob, session()));
   EXPECT_EQ(method.status, 405);
   EXPECT_THAT(method.head, HasSubstr("Allow: GET\r\nAllow: DELETE\r\n"));
 }
@@ -261,7 +303,7 @@ TEST_F(ServerTest, ActionsAreDoneAndRecorded) {
   EXPECT_EQ(place_.done.lock()->patches,
             (std::vector{Json::parse(R"({"spec":{"runPolicy":{"suspend":true}}})"),
                          Json::parse(R"({"spec":{"replicaSpecs":{"worker":{"replicas":4}}}})")}));
-  EXPECT_EQ(ask(text_of("DELETE", kJob, rights())).status, 202);
+  EXPECT_EQ(ask(text_of("DELETE", kJob, session())).status, 202);
   (void)place_.done.lock_when([](const Done& done) { return !done.removed.empty(); },
                               std::chrono::minutes(1));
   EXPECT_EQ(place_.done.lock()->removed, std::vector<std::string>{"digits"});

@@ -3,6 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
+
+#include "base/text.h"
 
 namespace paceline::dashboard {
 namespace {
@@ -16,9 +19,23 @@ TEST(SessionsTest, TokensOpenOneSession) {
   ASSERT_NE(session, nullptr);
   EXPECT_EQ(session->csrf, "word");
   EXPECT_EQ(sessions.open("token", {"c", "w"}), nullptr) << "it was used";
-  EXPECT_EQ(sessions.find("cookie"), session);
-  EXPECT_EQ(sessions.find("c"), nullptr);
-  EXPECT_EQ(sessions.find(""), nullptr);
+}
+
+TEST(SessionsTest, SessionsAreOfACookieAndItsWord) {
+  Sessions sessions;
+  for (const char* name : {"a", "b"}) {
+    sessions.add_token(name);
+    ASSERT_NE(sessions.open(name, {str_cat("cookie-", name), str_cat("word-", name)}), nullptr);
+  }
+  EXPECT_TRUE(sessions.use("cookie-a", "word-a"));
+  EXPECT_TRUE(sessions.use("cookie-b", "word-b"));
+  for (const auto& [cookie, word] : {std::pair{"cookie-a", ""},
+                                     {"", "word-a"},
+                                     {"", ""},
+                                     {"cookie-a", "word-b"},
+                                     {"word-a", "cookie-a"},
+                                     {"cookie-a", "word-A"}})
+    EXPECT_FALSE(sessions.use(cookie, word)) << cookie << " " << word;
 }
 
 TEST(SessionsTest, TokensAndSessionsAreBounded) {
@@ -30,9 +47,9 @@ TEST(SessionsTest, TokensAndSessionsAreBounded) {
   for (std::size_t i = 0; i < 2 * Sessions::kSessions; ++i) {
     sessions.add_token("t");
     ASSERT_NE(sessions.open("t", {"cookie" + std::to_string(i), "w"}), nullptr);
-    EXPECT_NE(sessions.find("first"), nullptr) << "one that is used stays";
+    EXPECT_TRUE(sessions.use("first", "w")) << "one that is used stays";
   }
-  EXPECT_EQ(sessions.find("cookie0"), nullptr);
+  EXPECT_FALSE(sessions.use("cookie0", "w"));
 }
 
 TEST(SessionsTest, SecretsAreComparedWhole) {
