@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <iostream>
 #include <utility>
 #include <vector>
@@ -132,11 +133,23 @@ absl::Status open_folder(const RunStore& store, const RunOptions& options, RunSe
   return absl::OkStatus();
 }
 
+// Members would refuse it, too, but only the first ones: those that take their places go on from what is
+// there.
+absl::Status check_is_empty(const std::string& folder, const JobFile& job, const OwnedRun& run) {
+  const auto newest = newest_checkpoint(job, run.folder());
+  if (!newest.ok() || !*newest) return absl::OkStatus();  // what can't be read members tell best
+  return absl::FailedPreconditionError(
+      str_cat(folder, " holds checkpoints of an earlier training, ",
+              std::filesystem::path((*newest)->path).filename().string(),
+              " the newest; continue it with --resume, or give another checkpoint.location"));
+}
+
 absl::Status write_beginning(const Session& session, RunSetup& setup) {
   const JobFile& job = setup.job;
   OwnedRun& run = *setup.run;
   if (const std::string folder = checkpoint_folder(job, run.folder()); !folder.empty()) {
     PL_ASSIGN_OR_RETURN(setup.checkpoint_lock, lock_checkpoints(folder));
+    if (!setup.earlier) PL_RETURN_IF_ERROR(check_is_empty(folder, job, run));
   }
   RunState& state = setup.state;
   state.name = run.name();
