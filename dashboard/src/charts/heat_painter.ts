@@ -186,17 +186,25 @@ function paintSteps(context: CanvasRenderingContext2D, picture: Picture, frame: 
   }
 }
 
+// An empty canvas of that size, in the screen's own pixels.
+function clearedContext(canvas: HTMLCanvasElement, width: number, height: number): CanvasRenderingContext2D {
+  const scale = devicePixelRatio || 1;
+  if (canvas.width !== Math.round(width * scale) || canvas.height !== Math.round(height * scale)) {
+    canvas.width = Math.round(width * scale);
+    canvas.height = Math.round(height * scale);
+    canvas.style.width = `${width}px`;
+    canvas.style.height = `${height}px`;
+  }
+  const context = canvas.getContext("2d")!;
+  context.setTransform(scale, 0, 0, scale, 0, 0);
+  context.clearRect(0, 0, width, height);
+  return context;
+}
+
 export function paint(canvas: HTMLCanvasElement, picture: Picture, frame: Frame, ink: Ink): void {
   const rows = picture.matrix.rows;
   const height = heightOf(frame, rows);
-  const scale = devicePixelRatio || 1;
-  canvas.width = Math.round(frame.width * scale);
-  canvas.height = Math.round(height * scale);
-  canvas.style.width = `${frame.width}px`;
-  canvas.style.height = `${height}px`;
-  const context = canvas.getContext("2d")!;
-  context.setTransform(scale, 0, 0, scale, 0, 0);
-  context.clearRect(0, 0, frame.width, height);
+  const context = clearedContext(canvas, frame.width, height);
   context.font = "11px system-ui, sans-serif";
   paintEmpty(context, frame, rows, ink);
   context.imageSmoothingEnabled = false;
@@ -230,16 +238,7 @@ export function paintOverlay(
 ): void {
   const rows = picture.matrix.rows;
   const height = heightOf(frame, rows);
-  const scale = devicePixelRatio || 1;
-  if (canvas.width !== Math.round(frame.width * scale) || canvas.height !== Math.round(height * scale)) {
-    canvas.width = Math.round(frame.width * scale);
-    canvas.height = Math.round(height * scale);
-    canvas.style.width = `${frame.width}px`;
-    canvas.style.height = `${height}px`;
-  }
-  const context = canvas.getContext("2d")!;
-  context.setTransform(scale, 0, 0, scale, 0, 0);
-  context.clearRect(0, 0, frame.width, height);
+  const context = clearedContext(canvas, frame.width, height);
   const width = cellsWidth(frame) / picture.matrix.columns;
   if (drag) {
     const [a, b] = drag[0] <= drag[1] ? drag : [drag[1], drag[0]];
