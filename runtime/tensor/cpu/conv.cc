@@ -143,13 +143,20 @@ absl::StatusOr<Lowered> make_conv_backward_weights(CpuLowering& lowering, const 
     using Backward = dnnl::convolution_backward_weights;
     const auto algorithm = dnnl::algorithm::convolution_direct;
     const Layout any(c.weight.dims(), kF32, memory::format_tag::any);
-    const Layout src = c.forward.src_desc();
-    const Layout dst = with_type(c.forward.dst_desc(), c.type);
     const auto& geo = c.geometry;
-    const Backward::primitive_desc description(
-        bias ? Backward::desc(algorithm, src, any, c.bias, dst, geo.strides, geo.padding, geo.end_padding)
-             : Backward::desc(algorithm, src, any, dst, geo.strides, geo.padding, geo.end_padding),
-        user_scratchpad(), lowering.context().engine, c.forward);
+    const auto describe = [&](const Layout& src, const Layout& dst) {
+      return Backward::primitive_desc(
+          bias ? Backward::desc(algorithm, src, any, c.bias, dst, geo.strides, geo.padding, geo.end_padding)
+               : Backward::desc(algorithm, src, any, dst, geo.strides, geo.padding, geo.end_padding),
+          user_scratchpad(), lowering.context().engine, c.forward);
+    };
+    auto description = describe(c.forward.src_desc(), with_type(c.forward.dst_desc(), c.type));
+    // AVX2 has no kernel for one input channel beside blocked outputs; matrix products take plain ones.
+    if (is_reference(description.impl_info_str())) {
+      const auto plain = memory::format_tag::nchw;
+      description = describe(Layout(c.forward.src_desc().dims(), c.type, plain),
+                             Layout(c.forward.dst_desc().dims(), c.type, plain));
+    }
     auto op = std::make_unique<DnnlOperator>(lowering.context(), Backward(description));
     op->input(DNNL_ARG_SRC, 0, description.src_desc());
     op->input(DNNL_ARG_DIFF_DST, 1, description.diff_dst_desc());

@@ -294,6 +294,20 @@ class CliTest(CliCase):
                 self.ends(0, "run", self.write(job(members=3, transport=transport)), "--output", "json")
         self.nothing_left()
 
+    def test_the_first_example_computes_on_no_reference_kernel(self):
+        example = (ROOT / "examples/fashion-allreduce.yaml").read_text().replace("target: {accuracy: 0.90}", "")
+        example = re.sub(r"epochs: 4 .*", "steps: 2", example).replace("warmupSteps: 100", "warmupSteps: 1").replace("everyEpochs: 0.5", "everySteps: 2")
+        executed = re.compile(r"^(?:onednn|dnnl)_verbose,exec,cpu,(convolution|inner_product),([^,]+)", re.M)
+        for instructions in ("AVX2", "AVX512_CORE"):  # at most these; a processor that lacks them uses its own
+            with self.subTest(instructions=instructions):
+                name = instructions.lower().replace("_", "-")
+                process = self.start("run", self.write(example), "--name", name,
+                                     environment={"DNNL_VERBOSE": "1", "DNNL_MAX_CPU_ISA": instructions})
+                self.outcome(0, process, 120)
+                kernels = executed.findall("".join(log.read_text() for log in self.state.glob(f"runs/{name}/logs/*.log")))
+                self.assertEqual({kind for kind, _ in kernels}, {"convolution", "inner_product"})
+                self.assertEqual([kernel for _, kernel in kernels if kernel.startswith("ref")], [])
+
     def test_one_member_alone(self):
         self.ends(0, "run", self.write(job(members=1, chief=False)), "--output", "json")
 
