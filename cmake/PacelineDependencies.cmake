@@ -10,6 +10,7 @@ find_package(CLI11 REQUIRED)
 find_package(ZLIB REQUIRED)
 find_package(OpenSSL REQUIRED)
 find_package(CURL REQUIRED)
+find_package(SQLite3 REQUIRED)
 
 # Debian's dnnl-config.cmake asks for OpenCL's headers, which a CPU build has no use for: take header and library directly.
 find_path(PACELINE_DNNL_INCLUDE oneapi/dnnl/dnnl.hpp REQUIRED)

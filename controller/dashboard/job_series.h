@@ -69,6 +69,7 @@ class JobSeries {
   // All of it, as at most `most` points.
   Points points(std::size_t most) const;
   const std::vector<EvaluationPoint>& evaluations() const { return evaluations_; }
+  std::size_t members() const { return members_.size(); }  // that were told of
 
   struct HeatMap {
     Step width = 1;

@@ -1,0 +1,164 @@
+#include "controller/history/history_store.h"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <utility>
+
+#include "base/status.h"
+#include "base/text.h"
+
+namespace paceline::history {
+
+namespace {
+
+constexpr std::int64_t kVersion = 1;
+constexpr std::int64_t kPageBytes = 4096;
+constexpr std::int64_t kLogPages = 1000;  // of the write-ahead log before they go into the file
+
+constexpr const char* kTables = R"(
+  CREATE TABLE jobs(uid TEXT PRIMARY KEY, namespace TEXT NOT NULL, name TEXT NOT NULL, created INTEGER NOT NULL,
+                    changed INTEGER NOT NULL, over INTEGER NOT NULL, deleted INTEGER, object TEXT NOT NULL,
+                    series BLOB);
+  CREATE INDEX by_name ON jobs(namespace, name, created);
+  CREATE INDEX by_change ON jobs(over, changed);
+  PRAGMA user_version = 1;)";
+constexpr const char* kColumns =
+    "SELECT uid, namespace, name, created, changed, over, deleted, object FROM jobs ";
+
+std::int64_t milliseconds(WallTime time) {
+  return time.time_since_epoch() / std::chrono::milliseconds(1);
+}
+
+WallTime wall_time(std::int64_t milliseconds) {
+  return WallTime(std::chrono::milliseconds(milliseconds));
+}
+
+Record record_of(const Statement& row) {
+  Record record{.uid = row.text_at(0),
+                .ns = row.text_at(1),
+                .name = row.text_at(2),
+                .created = wall_time(row.number_at(3)),
+                .changed = wall_time(row.number_at(4)),
+                .over = row.number_at(5) != 0,
+                .deleted = std::nullopt,
+                .object = row.text_at(7)};
+  if (!row.is_null_at(6)) record.deleted = wall_time(row.number_at(6));
+  return record;
+}
+
+absl::Status write(Database& database, const Record& record, std::optional<std::string_view> series) {
+  Statement statement = database.prepare(
+      series ? "INSERT INTO jobs VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9) ON CONFLICT(uid) DO UPDATE SET "
+               "changed = ?5, over = ?6, deleted = ?7, object = ?8, series = ?9"
+             : "INSERT INTO jobs VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, NULL) ON CONFLICT(uid) DO UPDATE SET "
+               "changed = ?5, over = ?6, deleted = ?7, object = ?8");
+  statement.text(record.uid).text(record.ns).text(record.name).number(milliseconds(record.created));
+  statement.number(milliseconds(record.changed)).number(std::int64_t{record.over});
+  statement.number(record.deleted ? std::optional(milliseconds(*record.deleted)) : std::nullopt);
+  statement.text(record.object);
+  if (series) statement.bytes(*series);
+  return statement.run();
+}
+
+// False: there is no other record.
+absl::StatusOr<bool> drop_oldest(Database& database, const std::string& but) {
+  PL_RETURN_IF_ERROR(
+      database
+          .prepare("DELETE FROM jobs WHERE uid = (SELECT uid FROM jobs WHERE uid <> ? ORDER BY "
+                   "over DESC, changed LIMIT 1)")
+          .text(but)
+          .run());
+  PL_ASSIGN_OR_RETURN(const std::int64_t dropped, database.number("SELECT changes()"));
+  return dropped > 0;
+}
+
+}  // namespace
+
+absl::StatusOr<Database> HistoryStore::begin(const std::string& path, const Limits& limits) {
+  PL_ASSIGN_OR_RETURN(Database database, Database::open(path));
+  // The log needs no memory shared between processes where one of them has the file for itself.
+  PL_RETURN_IF_ERROR(database.run(str_cat(
+      "PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; "
+      "PRAGMA wal_autocheckpoint = ",
+      kLogPages, "; PRAGMA journal_size_limit = ", kLogPages * kPageBytes, "; BEGIN IMMEDIATE; COMMIT")));
+  PL_ASSIGN_OR_RETURN(const std::int64_t version, database.number("PRAGMA user_version"));
+  if (version > kVersion)
+    return absl::FailedPreconditionError(str_cat("it has version ", version,
+                                                 " of the history, and this release knows ", kVersion,
+                                                 "; name another file"));
+  if (version == 0) PL_RETURN_IF_ERROR(database.run(str_cat("BEGIN;", kTables, "COMMIT")));
+  Statement check = database.prepare("PRAGMA quick_check(1)");
+  PL_ASSIGN_OR_RETURN(const bool row, check.next());
+  if (row && check.text_at(0) != "ok") return absl::DataLossError(check.text_at(0));
+  PL_ASSIGN_OR_RETURN(const std::int64_t page, database.number("PRAGMA page_size"));
+  PL_RETURN_IF_ERROR(database.run(str_cat("PRAGMA max_page_count = ", limits.bytes / page)));
+  return database;
+}
+
+absl::StatusOr<HistoryStore::Opened> HistoryStore::open(const std::string& path, const Limits& limits) {
+  auto database = begin(path, limits);
+  std::string remark;
+  if (absl::IsDataLoss(database.status())) {
+    const std::string aside = path + ".damaged";
+    if (std::rename(path.c_str(), aside.c_str()) != 0)
+      return absl::InternalError(
+          str_cat(path, " is damaged, and can't be put aside: ", std::strerror(errno)));
+    std::remove((path + "-wal").c_str());
+    std::remove((path + "-shm").c_str());
+    remark = str_cat(path, " is damaged (", database.status().message(), "): it is ", aside,
+                     " now, and the history begins anew");
+    database = begin(path, limits);
+  }
+  if (!database.ok()) return with_context(database.status(), path);
+  return Opened{std::unique_ptr<HistoryStore>(new HistoryStore(*std::move(database), limits)),
+                std::move(remark)};
+}
+
+absl::Status HistoryStore::put(const Record& record, std::optional<std::string_view> series) {
+  const std::lock_guard lock(mutex_);
+  for (;;) {
+    const absl::Status written = write(database_, record, series);
+    if (!absl::IsResourceExhausted(written)) return written;
+    // The file's bound, or the disk's.
+    PL_ASSIGN_OR_RETURN(const bool dropped, drop_oldest(database_, record.uid));
+    if (!dropped) return written;
+  }
+}
+
+absl::StatusOr<std::vector<Record>> HistoryStore::list(const std::string& ns) {
+  const std::lock_guard lock(mutex_);
+  Statement rows = database_.prepare(
+      str_cat(kColumns, ns.empty() ? "" : "WHERE namespace = ? ", "ORDER BY created DESC, uid"));
+  if (!ns.empty()) rows.text(ns);
+  std::vector<Record> records;
+  for (;;) {
+    PL_ASSIGN_OR_RETURN(const bool row, rows.next());
+    if (!row) return records;
+    records.push_back(record_of(rows));
+  }
+}
+
+absl::StatusOr<Record> HistoryStore::find(const std::string& uid) {
+  const std::lock_guard lock(mutex_);
+  Statement rows = database_.prepare(str_cat(kColumns, "WHERE uid = ?"));
+  PL_ASSIGN_OR_RETURN(const bool row, rows.text(uid).next());
+  if (!row) return absl::NotFoundError(str_cat("the history has no job ", uid));
+  return record_of(rows);
+}
+
+absl::StatusOr<std::string> HistoryStore::series(const std::string& uid) {
+  const std::lock_guard lock(mutex_);
+  Statement rows = database_.prepare("SELECT series FROM jobs WHERE uid = ?");
+  PL_ASSIGN_OR_RETURN(const bool row, rows.text(uid).next());
+  return row ? rows.text_at(0) : "";
+}
+
+absl::Status HistoryStore::forget(WallTime now) {
+  const std::lock_guard lock(mutex_);
+  return database_.prepare("DELETE FROM jobs WHERE over = 1 AND changed < ?")
+      .number(milliseconds(now - limits_.age))
+      .run();
+}
+
+}  // namespace paceline::history

@@ -1,0 +1,152 @@
+#include "controller/history/history_store.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "base/text.h"
+#include "tests/support/temporary_folder.h"
+
+namespace paceline::history {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+WallTime at(int seconds) {
+  return WallTime(std::chrono::seconds(1'700'000'000 + seconds));
+}
+
+Record record(const std::string& uid, int created, bool over = false) {
+  return {.uid = uid,
+          .ns = "team",
+          .name = "digits",
+          .created = at(created),
+          .changed = at(created + 10),
+          .over = over,
+          .deleted = std::nullopt,
+          .object = R"({"kind":"TrainingJob"})"};
+}
+
+class HistoryStoreTest : public ::testing::Test {
+ protected:
+  std::unique_ptr<HistoryStore> open(const Limits& limits = {}, std::string* remark = nullptr) {
+    auto opened = HistoryStore::open(path_, limits);
+    EXPECT_TRUE(opened.ok()) << opened.status();
+    if (!opened.ok()) return nullptr;
+    if (remark != nullptr) *remark = opened->remark;
+    return std::move(opened->store);
+  }
+  std::vector<std::string> uids(HistoryStore& store, const std::string& ns = "") {
+    const auto records = store.list(ns);
+    EXPECT_TRUE(records.ok()) << records.status();
+    std::vector<std::string> found;
+    for (const Record& each : *records) found.push_back(each.uid);
+    return found;
+  }
+  TemporaryFolder folder_;
+  std::string path_ = folder_.path() + "/history.db";
+};
+
+TEST_F(HistoryStoreTest, RecordsOutliveTheirStore) {
+  Record deleted = record("a", 0, true);
+  deleted.deleted = at(30);
+  ASSERT_TRUE(open()->put(deleted, std::string_view("\0bytes", 6)).ok());
+  const auto store = open();
+  ASSERT_TRUE(store->put(record("b", 5), std::nullopt).ok());
+  EXPECT_THAT(uids(*store), ElementsAre("b", "a"));
+  EXPECT_THAT(uids(*store, "team"), ElementsAre("b", "a"));
+  EXPECT_THAT(uids(*store, "other"), IsEmpty());
+  const auto found = store->find("a");
+  ASSERT_TRUE(found.ok()) << found.status();
+  EXPECT_EQ(found->name, "digits");
+  EXPECT_EQ(found->created, at(0));
+  EXPECT_EQ(found->deleted, at(30));
+  EXPECT_TRUE(found->over);
+  EXPECT_EQ(found->object, deleted.object);
+  EXPECT_EQ(store->series("a").value_or(""), std::string("\0bytes", 6));
+  EXPECT_EQ(store->series("b").value_or("none"), "");
+  EXPECT_TRUE(absl::IsNotFound(store->find("c").status()));
+}
+
+TEST_F(HistoryStoreTest, ARecordTakesThePlaceOfTheOneBefore) {
+  const auto store = open();
+  ASSERT_TRUE(store->put(record("a", 0), "series").ok());
+  Record changed = record("a", 0, true);
+  changed.object = "{}";
+  ASSERT_TRUE(store->put(changed, std::nullopt).ok());
+  EXPECT_EQ(store->find("a")->object, "{}");
+  EXPECT_EQ(store->series("a").value_or(""), "series");
+}
+
+TEST_F(HistoryStoreTest, TheLongestOverGoWhereTheFileIsFull) {
+  const auto store = open({.bytes = 1 << 20});
+  const std::string series(100'000, 'x');
+  ASSERT_TRUE(store->put(record("live", 0), series).ok());
+  for (int i = 1; i <= 40; ++i)
+    ASSERT_TRUE(store->put(record(str_cat("job-", i), i, true), series).ok()) << i;
+  const std::vector<std::string> left = uids(*store);
+  EXPECT_EQ(left.front(), "job-40");
+  EXPECT_EQ(left.back(), "live");
+  EXPECT_LT(left.size(), 11);
+  EXPECT_LE(std::filesystem::file_size(path_), 1 << 20);
+  EXPECT_TRUE(absl::IsResourceExhausted(store->put(record("huge", 50), std::string(2 << 20, 'x'))));
+}
+
+TEST_F(HistoryStoreTest, RecordsThatAreTooOldAreForgotten) {
+  const auto store = open({.age = std::chrono::hours(1)});
+  ASSERT_TRUE(store->put(record("old", 0, true), std::nullopt).ok());
+  ASSERT_TRUE(store->put(record("live", 0), std::nullopt).ok());
+  ASSERT_TRUE(store->put(record("new", 600, true), std::nullopt).ok());
+  ASSERT_TRUE(store->forget(at(3700)).ok());
+  EXPECT_THAT(uids(*store), ElementsAre("new", "live"));
+}
+
+TEST_F(HistoryStoreTest, ADamagedFileIsPutAside) {
+  ASSERT_TRUE(open()->put(record("a", 0), std::string(100'000, 'x')).ok());
+  {
+    std::fstream file(path_, std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(4096);
+    file << std::string(40'000, '\xFF');
+  }
+  std::string remark;
+  const auto store = open({}, &remark);
+  ASSERT_NE(store, nullptr);
+  EXPECT_THAT(remark, Not(IsEmpty()));
+  EXPECT_THAT(uids(*store), IsEmpty());
+  EXPECT_TRUE(std::filesystem::exists(path_ + ".damaged"));
+  EXPECT_TRUE(store->put(record("b", 0), std::nullopt).ok());
+}
+
+TEST_F(HistoryStoreTest, AFileThatIsNoDatabaseIsPutAside) {
+  std::ofstream(path_) << std::string(10'000, 'x');
+  const auto store = open();
+  ASSERT_NE(store, nullptr);
+  EXPECT_TRUE(store->put(record("b", 0), std::nullopt).ok());
+  EXPECT_TRUE(std::filesystem::exists(path_ + ".damaged"));
+}
+
+TEST_F(HistoryStoreTest, AFileOfALaterReleaseIsLeftAlone) {
+  {
+    auto database = Database::open(path_);
+    ASSERT_TRUE(database.ok());
+    ASSERT_TRUE(database->run("PRAGMA user_version = 2").ok());
+  }
+  EXPECT_TRUE(absl::IsFailedPrecondition(HistoryStore::open(path_, {}).status()));
+}
+
+TEST_F(HistoryStoreTest, OneProcessHasTheFile) {
+  const auto store = open();
+  ASSERT_TRUE(store->put(record("a", 0), std::nullopt).ok());
+  EXPECT_TRUE(absl::IsUnavailable(HistoryStore::open(path_, {}).status()));
+}
+
+TEST_F(HistoryStoreTest, AFolderThatIsMissingIsAnError) {
+  EXPECT_FALSE(HistoryStore::open(folder_.path() + "/none/history.db", {}).ok());
+}
+
+}  // namespace
+}  // namespace paceline::history
