@@ -30,6 +30,14 @@ void visit(api::FieldVisitor& v, LeaderElection& e) {
   v.integer({.name = "retryPeriodSeconds"}, {1, kLongestSeconds}, e.retry_period_seconds);
 }
 
+void visit(api::FieldVisitor& v, Tls& t) {
+  v.flag({.name = "enabled"}, t.enabled);
+  v.text({.name = "secret"}, api::TextKind::kObjectName, t.secret);
+  v.text({.name = "certificateFile"}, api::TextKind::kPath, t.certificate_file);
+  v.text({.name = "keyFile"}, api::TextKind::kPath, t.key_file);
+  v.text({.name = "authorityFile"}, api::TextKind::kPath, t.authority_file);
+}
+
 void visit(api::FieldVisitor& v, Config& c) {
   v.constant({.name = "apiVersion", .required = true}, "config.paceline.dev/v1alpha1");
   v.constant({.name = "kind", .required = true}, "ControllerConfiguration");
@@ -49,6 +57,7 @@ void visit(api::FieldVisitor& v, Config& c) {
     v.text({.name = "listen"}, api::TextKind::kPath, c.coordinator_listen);
     v.text({.name = "address"}, api::TextKind::kPath, c.coordinator_address);
     v.choice({.name = "memberLogLevel"}, c.member_log_level);
+    v.object({.name = "tls"}, [&] { visit(v, c.tls); });
   });
   v.object({.name = "leaderElection"}, [&] { visit(v, c.leader_election); });
 }
@@ -73,6 +82,20 @@ std::string config_error(const Config& config) {
   return e.enabled ? lease::config_error(election_config(e, "any", "")) : "";
 }
 
+namespace {
+
+std::string tls_error(const Tls& tls) {
+  const bool some = !tls.certificate_file.empty() || !tls.key_file.empty() || !tls.authority_file.empty();
+  const bool all = !tls.certificate_file.empty() && !tls.key_file.empty() && !tls.authority_file.empty();
+  if (some && !all)
+    return "certificateFile, keyFile and authorityFile go together: give all three, or none, and the "
+           "controller "
+           "makes its own";
+  return some && !tls.enabled ? "files of a certificate are named, and enabled is not true" : "";
+}
+
+}  // namespace
+
 ParsedConfig parse_config(std::string_view text, std::string_view file_name) {
   ParsedConfig parsed{.config = Config{}};
   Config& config = *parsed.config;
@@ -82,6 +105,8 @@ ParsedConfig parse_config(std::string_view text, std::string_view file_name) {
                                                     "kind: ControllerConfiguration and settings",
                                          .visit = [&](api::FieldVisitor& visitor) { visit(visitor, config); },
                                          .check = [&]() -> std::pair<std::string, std::string> {
+                                           if (std::string error = tls_error(config.tls); !error.empty())
+                                             return {"coordinator.tls", std::move(error)};
                                            return {"leaderElection", config_error(config)};
                                          }});
   if (api::has_errors(parsed.diagnostics)) parsed.config.reset();

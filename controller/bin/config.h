@@ -23,10 +23,19 @@ struct LeaderElection {
   std::int64_t lease_duration_seconds = 15, renew_deadline_seconds = 10, retry_period_seconds = 2;
 };
 
+// TLS of the port on which members attach.
+struct Tls {
+  bool enabled = false;
+  // The authority that the controller makes, and that all replicas share, in the controller's own namespace.
+  std::string secret = "paceline-controller-authority";
+  // Yours instead, PEM, read again when they change; all three or none.
+  std::string certificate_file, key_file, authority_file;
+};
+
 struct Config {
   std::string ns;  // whose jobs; empty: all namespaces'
   std::int64_t workers = 8;
-  std::string trainer_image;  // of trainer containers that name none
+  std::string trainer_image;                                 // of trainer containers that name none
   std::vector<std::string> node_taints, ignored_conditions;  // kube::NodeSigns
   LogFormat log_format = LogFormat::kJson;
   LogLevel log_level = LogLevel::kInfo;
@@ -34,6 +43,7 @@ struct Config {
   std::string health_address = "0.0.0.0:8080";
   std::string coordinator_listen = "0.0.0.0:7070";
   std::string coordinator_address;  // for pods; empty: as it listens
+  Tls tls;
   LeaderElection leader_election;
 };
 

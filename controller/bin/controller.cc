@@ -7,9 +7,13 @@
 #include <thread>
 #include <utility>
 
+#include "base/file.h"
+#include "base/guarded.h"
 #include "base/status.h"
 #include "controller/bin/counting_transport.h"
 #include "controller/bin/key_gate.h"
+#include "controller/certificates/authority_secret.h"
+#include "controller/certificates/certificate_keeper.h"
 #include "controller/cluster/kube/api_client.h"
 #include "controller/cluster/kube/curl_transport.h"
 #include "controller/cluster/kube/kube_cluster.h"
@@ -34,6 +38,8 @@ constexpr int kCreateThreads = 32;
 constexpr double kRetriesPerSecond = 50;
 // A peer that is gone without a word is noticed, and the lease renewed on another connection, in time.
 static_assert(2 * kube::kUnacknowledgedLimit <= lease::kRenewDeadline);
+constexpr std::size_t kMostPemBytes = 64 << 10;
+constexpr char kCoordinatorName[] = "paceline-coordinator";  // what members take the certificate for
 constexpr api::Phase kLastPhase = api::Phase::kSuspended;
 constexpr api::StragglerKind kLastStraggler = api::StragglerKind::kSlowLink;
 
@@ -130,11 +136,43 @@ class ControllerImpl final : public Controller {
     settings.advertised = options_.config.coordinator_address;
     settings.folder = kube::kWorkFolder;
     settings.log_level = log_level_name(options_.config.member_log_level);
+    PL_RETURN_IF_ERROR(with_context(add_tls(settings), "coordinator.tls"));
     auto started =
         reconcile::Coordinators::start(std::move(settings), cluster_, clock_, log_,
                                        [this](const std::string& key) { changed_jobs_.publish(key); });
     PL_RETURN_IF_ERROR(with_context(started.status(), "coordinator.listen"));
     coordinators_ = *std::move(started);
+    return absl::OkStatus();
+  }
+
+  absl::Status add_tls(reconcile::CoordinatorsOptions& settings) {
+    const Tls& tls = options_.config.tls;
+    if (!tls.enabled) return absl::OkStatus();
+    if (!tls.certificate_file.empty()) {
+      PL_RETURN_IF_ERROR(read_file(tls.certificate_file, kMostPemBytes).status());
+      PL_RETURN_IF_ERROR(read_file(tls.key_file, kMostPemBytes).status());
+      PL_ASSIGN_OR_RETURN(std::string authority, read_file(tls.authority_file, kMostPemBytes));
+      settings.server.certificate_file = tls.certificate_file;
+      settings.server.key_file = tls.key_file;
+      settings.authority = [path = tls.authority_file,
+                            last = std::make_shared<Guarded<std::string>>(std::move(authority))] {
+        auto newest = read_file(path, kMostPemBytes);
+        auto known = last->lock();
+        if (newest.ok()) *known = *std::move(newest);
+        return *known;
+      };
+      return absl::OkStatus();
+    }
+    PL_ASSIGN_OR_RETURN(certificate_, certificates::CertificateKeeper::start(
+                                          [this] {
+                                            return certificates::find_or_make_authority(
+                                                api_, options_.own_ns, options_.config.tls.secret,
+                                                clock_.wall_now());
+                                          },
+                                          {str_cat("DNS:", kCoordinatorName)}, clock_, log_));
+    settings.server.certificate_file = certificate_->files().certificate;
+    settings.server.key_file = certificate_->files().key;
+    settings.authority = [this] { return certificate_->authority(); };
     return absl::OkStatus();
   }
 
@@ -167,6 +205,9 @@ class ControllerImpl final : public Controller {
 
   void warm_up(const std::stop_token& stop) {
     if (!wait_synced(stop)) return;
+    while (certificate_ && !certificate_->wait(kWarmLook)) {
+      if (stop.stop_requested()) return;
+    }
     warm_.store(true);
     log_.info("the caches are warm", {{"reason", "Warm"}});
     const LeaderElection& e = options_.config.leader_election;
@@ -255,6 +296,8 @@ class ControllerImpl final : public Controller {
   kube::KubeJobStore jobs_;
   lease::KubeLease lease_;
 
+  std::unique_ptr<certificates::CertificateKeeper>
+      certificate_;  // null: without TLS, or with files of others
   std::atomic<bool> warm_{false}, leading_{false}, lost_{false};
   std::mutex leading_mutex_;  // guards the next four
   bool ended_ = false;

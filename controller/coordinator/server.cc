@@ -3,6 +3,8 @@
 #include <grpc/support/time.h>
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/resource_quota.h>
+#include <grpcpp/security/tls_certificate_provider.h>
+#include <grpcpp/security/tls_credentials_options.h>
 
 #include <algorithm>
 #include <condition_variable>
@@ -110,6 +112,20 @@ class ServerImpl final : public Server, public v1::Coordinator::CallbackService 
   std::jthread ticker_;
 };
 
+constexpr unsigned kLookAtFilesSeconds = 1;
+
+std::shared_ptr<grpc::ServerCredentials> credentials_of(const ServerOptions& options) {
+  namespace tls = grpc::experimental;
+  if (options.certificate_file.empty()) return grpc::InsecureServerCredentials();
+  return tls::TlsServerCredentials([&] {
+    tls::TlsServerCredentialsOptions all(std::make_shared<tls::FileWatcherCertificateProvider>(
+        options.key_file, options.certificate_file, kLookAtFilesSeconds));
+    all.watch_identity_key_cert_pairs();
+    all.set_cert_request_type(GRPC_SSL_DONT_REQUEST_CLIENT_CERTIFICATE);
+    return all;
+  }());
+}
+
 absl::Status ServerImpl::listen() {
   grpc::ServerBuilder builder;
   grpc::ResourceQuota quota("coordinator");
@@ -123,7 +139,7 @@ absl::Status ServerImpl::listen() {
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, kMinPingIntervalMs);
   int port = 0;
-  builder.AddListeningPort(options_.listen, grpc::InsecureServerCredentials(), &port);
+  builder.AddListeningPort(options_.listen, credentials_of(options_), &port);
   builder.RegisterService(this);
   server_ = builder.BuildAndStart();
   if (server_ == nullptr || port == 0) {

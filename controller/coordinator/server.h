@@ -34,6 +34,9 @@ struct ServerOptions {
   Duration tick = std::chrono::milliseconds(50);
   Duration hello_timeout = std::chrono::seconds(5);
   bool serves = true;  // false: as after redirect("")
+  // TLS (1.2 or later) with the certificate in these files, PEM, which are read again when they change; until
+  // they are there nobody gets in. Empty: without TLS.
+  std::string certificate_file, key_file;
 };
 
 class Server {

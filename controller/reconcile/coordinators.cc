@@ -478,9 +478,12 @@ void Coordinators::stop(const std::string& key, const plan::StopMembers& stop) {
 std::map<std::string, std::string> Coordinators::pod_environment(const std::string& key) {
   const std::shared_ptr<Entry> entry = find(key);
   if (!entry) return {};
-  return {{"PACELINE_COORDINATOR", options_.advertised.empty() ? server_->address() : options_.advertised},
-          {"PACELINE_TOKEN", entry->token()},
-          {"PACELINE_LOG_LEVEL", options_.log_level}};
+  std::map<std::string, std::string> environment = {
+      {"PACELINE_COORDINATOR", options_.advertised.empty() ? server_->address() : options_.advertised},
+      {"PACELINE_TOKEN", entry->token()},
+      {"PACELINE_LOG_LEVEL", options_.log_level}};
+  if (options_.authority) environment["PACELINE_AUTHORITY"] = options_.authority();
+  return environment;
 }
 
 }  // namespace paceline::reconcile

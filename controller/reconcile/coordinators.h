@@ -34,7 +34,9 @@ coordinator::PodFact pod_fact(const cluster::Pod& pod);
 
 struct CoordinatorsOptions {
   coordinator::ServerOptions server;
-  std::string advertised;            // PACELINE_COORDINATOR of the pods; empty: the server's own address
+  std::string advertised;  // PACELINE_COORDINATOR of the pods; empty: the server's own address
+  // Whose signature members take on the server's certificate, in PEM; null: the server is without TLS.
+  std::function<std::string()> authority = nullptr;
   std::string log_level = "info";    // of members
   std::string folder = "/paceline";  // where pods run: models and checkpoints go here
   std::string base_folder;           // relative paths of a job are relative to it; empty: they stay so

@@ -21,7 +21,7 @@ constexpr int kMaxSlot = 3 * (kMaxIndex + 1) - 1;  // of three roles
 constexpr int kMaxThreads = 4096;
 constexpr int kMostAttempts = std::numeric_limits<int>::max();
 constexpr int kMaxStarts = 1'000'000;
-constexpr std::size_t kMaxValueBytes = 256;
+constexpr std::size_t kMaxValueBytes = 256, kMaxAuthorityBytes = 64 << 10;
 
 class Parser {
  public:
@@ -38,6 +38,15 @@ class Parser {
       return "";
     }
     return *value;
+  }
+
+  std::string certificates(const std::string& name) {
+    const std::string* value = find(name);
+    if (value == nullptr || value->empty()) return "";
+    if (value->starts_with("-----BEGIN CERTIFICATE-----") && value->size() <= kMaxAuthorityBytes)
+      return *value;
+    wrong(str_cat(name, " must be certificates in PEM, at most ", kMaxAuthorityBytes, " bytes"));
+    return "";
   }
 
   int integer(const std::string& name, int least, int most, std::optional<int> fallback) {
@@ -134,6 +143,7 @@ absl::StatusOr<Environment> parse_environment(const std::map<std::string, std::s
   result.attempt = parser.integer("PACELINE_ATTEMPT", 0, kMostAttempts, 0);
   result.incarnation = parser.integer("PACELINE_INCARNATION", 0, kMostAttempts, 0);
   result.token = parser.text("PACELINE_TOKEN", "the job's token");
+  result.authority = parser.certificates("PACELINE_AUTHORITY");
   result.address = parser.address("PACELINE_ADDRESS", result.address);
   result.threads = parser.integer("PACELINE_THREADS", 0, kMaxThreads, 0);
   result.host_free_mib =

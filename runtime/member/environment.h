@@ -24,7 +24,10 @@ struct Environment {
   int attempt = 0;      // PACELINE_ATTEMPT: of the job, when this pod was made; 0 when not set
   int incarnation = 0;  // PACELINE_INCARNATION: rises with every pod in this place; 0 when not set
   std::string token;    // PACELINE_TOKEN; never logged
-  int threads = 0;      // PACELINE_THREADS; 0 when not set: all processors
+  // PACELINE_AUTHORITY: certificates in PEM, of those whom the coordinator's certificate may be signed by;
+  // empty when not set: the coordinator is reached without TLS
+  std::string authority;
+  int threads = 0;        // PACELINE_THREADS; 0 when not set: all processors
   int host_free_mib = 0;  // PACELINE_HOST_FREE_MIB: of this machine's memory, before the job; 0: not known
   int host_members = 1;   // PACELINE_HOST_MEMBERS: of the job that train on this machine
   DeviceChoice device;    // PACELINE_DEVICE: auto (when not set), cpu, cuda (by the slot), cuda:0 ... cuda:63

@@ -147,7 +147,7 @@ void MembershipImpl::open_stream() {
     state->reports.new_stream();
   }
   stream_ = Stream::open(leader_.empty() ? environment_.coordinator : leader_,
-                         {environment_.token, environment_.job, environment_.pod_uid},
+                         {environment_.token, environment_.job, environment_.pod_uid, environment_.authority},
                          {[this, number](const v1::CoordinatorMessage& m) { on_message(number, m); },
                           [this, number](const absl::Status& s) { on_ended(number, s); },
                           [this, number](const std::string& leader) { on_elsewhere(number, leader); }},

@@ -18,6 +18,7 @@ namespace paceline::member {
 namespace {
 
 constexpr int kMaxMessageBytes = 4 << 20;
+constexpr char kCoordinatorName[] = "paceline-coordinator";
 constexpr char kLeaderMetadata[] = "paceline-leader";
 constexpr int kKeepaliveMs = 10'000;
 // On this machine nothing gets lost on its way: who does not answer was stopped, and may go on.
@@ -31,7 +32,8 @@ bool is_this_machine(const std::string& address) {
   return address.starts_with("unix") || address.starts_with("127.");
 }
 
-std::shared_ptr<grpc::Channel> make_channel(const std::string& address, Duration connect_limit) {
+std::shared_ptr<grpc::Channel> make_channel(const std::string& address, const std::string& authority,
+                                            Duration connect_limit) {
   const Duration silence = is_this_machine(address) ? kStoppedLimit : kDeafLimit;
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL,
@@ -44,7 +46,11 @@ std::shared_ptr<grpc::Channel> make_channel(const std::string& address, Duration
   arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
   arguments.SetMaxReceiveMessageSize(kMaxMessageBytes);
   arguments.SetMaxSendMessageSize(kMaxMessageBytes);
-  return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
+  if (authority.empty())
+    return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
+  // Replicas are reached by a Service's name and by their own IPs; all have a certificate for this name.
+  arguments.SetSslTargetNameOverride(kCoordinatorName);
+  return grpc::CreateCustomChannel(address, grpc::SslCredentials({.pem_root_certs = authority}), arguments);
 }
 
 class GrpcStream final : public Stream,
@@ -52,7 +58,7 @@ class GrpcStream final : public Stream,
  public:
   GrpcStream(const std::string& address, const Caller& caller, Handlers handlers, Duration connect_limit)
       : handlers_(std::move(handlers)),
-        stub_(v1::Coordinator::NewStub(make_channel(address, connect_limit))) {
+        stub_(v1::Coordinator::NewStub(make_channel(address, caller.authority, connect_limit))) {
     {
       // Hands over what OnDone() reads: gRPC's own locks are invisible to ThreadSanitizer.
       const std::lock_guard lock(mutex_);

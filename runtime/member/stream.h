@@ -36,6 +36,7 @@ class Stream {
   // the job that the stream names.
   struct Caller {
     std::string token, job = {}, pod_uid = {};
+    std::string authority = {};  // PEM: TLS, with a coordinator whose certificate it signed; empty: without
   };
 
   static std::unique_ptr<Stream> open(const std::string& address, const Caller& caller, Handlers handlers,

@@ -83,7 +83,8 @@ class TemplatesTest(unittest.TestCase):
         self.assertEqual([(p["name"], p["port"], p["targetPort"]) for p in objects.one("Service")["spec"]["ports"]],
                          [("coordinator", 7171, "coordinator"), ("http", 9090, "http")])
         self.assertEqual(objects.config()["coordinator"], {"address": "paceline.paceline-system.svc:7171", "listen": "0.0.0.0:7171",
-                                                           "memberLogLevel": "info"})
+                                                           "memberLogLevel": "info",
+                                                           "tls": {"enabled": True, "secret": "paceline-authority"}})
         self.assertEqual(objects.one("Pod")["spec"]["containers"][0]["args"], ["--ask-ready", "http://paceline.paceline-system.svc:9090"])
 
     def test_pods_are_replaced_when_the_configuration_changes(self):
@@ -110,6 +111,24 @@ class TemplatesTest(unittest.TestCase):
         self.assertEqual(rights(role) | {("", "nodes", "get")}, rights(self.render().one("ClusterRole", "paceline")))
         self.assertEqual(objects.config()["namespace"], "team-a")
         self.assertEqual(objects.one("Role", "paceline-lease")["metadata"]["namespace"], "paceline-system")
+
+    def test_members_and_controller_talk_tls(self):
+        def mounts(objects):
+            return {mount["name"]: mount["mountPath"] for mount in objects.container()["volumeMounts"]}
+        own = self.render()
+        self.assertEqual(mounts(own), {"config": "/etc/paceline", "tmp": "/tmp"})
+        self.assertEqual([role["metadata"]["name"] for role in own.of_kind("Role")], ["paceline-lease"])
+        elsewhere = self.render("--set", "config.namespace=team-a,config.coordinator.tls.secret=mine").one("Role", "paceline-authority")
+        self.assertEqual(elsewhere["metadata"]["namespace"], "paceline-system")
+        self.assertEqual([(rule["verbs"], rule.get("resourceNames")) for rule in elsewhere["rules"]], [(["create"], None), (["get"], ["mine"])])
+        theirs = self.render("--set", "tlsSecret=certificate")
+        self.assertEqual(mounts(theirs), {"config": "/etc/paceline", "tls": "/etc/paceline-tls"})
+        self.assertIn({"name": "tls", "secret": {"secretName": "certificate"}}, theirs.one("Deployment")["spec"]["template"]["spec"]["volumes"])
+        self.assertEqual(theirs.config()["coordinator"]["tls"], {"enabled": True, "certificateFile": "/etc/paceline-tls/tls.crt",
+                                                                 "keyFile": "/etc/paceline-tls/tls.key", "authorityFile": "/etc/paceline-tls/ca.crt"})
+        without = self.render("--set", "config.coordinator.tls.enabled=false")
+        self.assertEqual(mounts(without), {"config": "/etc/paceline"})
+        self.assertEqual(without.config()["coordinator"]["tls"], {"enabled": False})
 
     def test_without_an_election_there_is_one_replica_and_no_lease(self):
         self.assert_refused("set replicas=1, or leave the election on", "--set", "config.leaderElection.enabled=false")

@@ -1,5 +1,6 @@
 """The chart on a real cluster: installed, asked, upgraded under a running job, and uninstalled; and what its ServiceAccount may do."""
 
+import base64
 import json
 import os
 import pathlib
@@ -126,6 +127,9 @@ class ChartTest(ClusterCase):
         processes.wait_until("a leader of the new ones", 60, lambda: self.leader() in [pod["metadata"]["name"] for pod in pods])
         processes.wait_until("progress that the new leader reports", 90, lambda: self.step() > reached)
         self.assertEqual(self.uids("steady"), before[0])
+        environment = self.get("pod", "steady-worker-0-0")["spec"]["containers"][0]["env"]
+        authority = self.get("secret", "paceline-authority", "--namespace=paceline-system")["data"]["tls.crt"]
+        self.assertIn({"name": "PACELINE_AUTHORITY", "value": base64.b64decode(authority).decode()}, environment)
         self.assertEqual(self.get("trainingjob", "steady")["status"].get("restarts", {}).get("total", 0), 0)
 
     def test_5_uninstalled_it_leaves_the_jobs(self):

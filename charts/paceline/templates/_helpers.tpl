@@ -59,6 +59,16 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- default .Release.Namespace .Values.config.leaderElection.namespace }}
 {{- end }}
 
+{{- define "paceline.authority.name" -}}
+{{- default (printf "%s-authority" (include "paceline.fullname" .)) .Values.config.coordinator.tls.secret }}
+{{- end }}
+
+{{/* Whether the controller makes its own certificate. */}}
+{{- define "paceline.tls.own" -}}
+{{- $tls := .Values.config.coordinator.tls }}
+{{- if and $tls.enabled (not $tls.certificateFile) (not .Values.tlsSecret) }}true{{ end }}
+{{- end }}
+
 {{/* What the controller reads: `config`, with what only the chart knows filled in, and without what is empty. */}}
 {{- define "paceline.config" -}}
 {{- $config := deepCopy .Values.config }}
@@ -66,6 +76,16 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- if not $config.coordinator.address }}{{ $_ := set $config.coordinator "address" $service }}{{ end }}
 {{- $_ := set $config.leaderElection "name" (include "paceline.lease.name" .) }}
 {{- $_ := set $config.leaderElection "namespace" (include "paceline.lease.namespace" .) }}
+{{- $tls := $config.coordinator.tls }}
+{{- if .Values.tlsSecret }}
+{{- range $field, $file := dict "certificateFile" "tls.crt" "keyFile" "tls.key" "authorityFile" "ca.crt" }}
+{{- $_ := set $tls $field (printf "/etc/paceline-tls/%s" $file) }}
+{{- end }}
+{{- end }}
+{{- if include "paceline.tls.own" . }}{{ $_ := set $tls "secret" (include "paceline.authority.name" .) }}{{ end }}
+{{- range $field := list "secret" "certificateFile" "keyFile" "authorityFile" }}
+{{- if not (get $tls $field) }}{{ $_ := unset $tls $field }}{{ end }}
+{{- end }}
 {{- if not $config.namespace }}{{ $_ := unset $config "namespace" }}{{ end }}
 {{- if not $config.trainer.image }}{{ $_ := unset $config "trainer" }}{{ end }}
 {{- toYaml (merge (dict "apiVersion" "config.paceline.dev/v1alpha1" "kind" "ControllerConfiguration") $config) }}

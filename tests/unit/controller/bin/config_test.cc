@@ -40,7 +40,8 @@ trainer: {image: "registry.example/paceline:1"}
 nodes: {taints: [example.com/repair], ignoredConditions: [Frequent]}
 log: {format: text, level: warning}
 health: {address: "127.0.0.1:1"}
-coordinator: {listen: "127.0.0.1:2", address: "paceline.svc:3", memberLogLevel: debug}
+coordinator: {listen: "127.0.0.1:2", address: "paceline.svc:3", memberLogLevel: debug,
+  tls: {enabled: true, secret: mine, certificateFile: /tls/tls.crt, keyFile: /tls/tls.key, authorityFile: /tls/ca.crt}}
 leaderElection: {enabled: false, namespace: system, name: lock, leaseDurationSeconds: 30, renewDeadlineSeconds: 20, retryPeriodSeconds: 5}
 )"),
                                            "c.yaml");
@@ -57,6 +58,11 @@ leaderElection: {enabled: false, namespace: system, name: lock, leaseDurationSec
   EXPECT_EQ(c.health_address, "127.0.0.1:1");
   EXPECT_EQ(c.coordinator_listen, "127.0.0.1:2");
   EXPECT_EQ(c.coordinator_address, "paceline.svc:3");
+  EXPECT_TRUE(c.tls.enabled);
+  EXPECT_EQ(c.tls.secret, "mine");
+  EXPECT_EQ(c.tls.certificate_file, "/tls/tls.crt");
+  EXPECT_EQ(c.tls.key_file, "/tls/tls.key");
+  EXPECT_EQ(c.tls.authority_file, "/tls/ca.crt");
   EXPECT_FALSE(c.leader_election.enabled);
   EXPECT_EQ(c.leader_election.ns, "system");
   EXPECT_EQ(c.leader_election.name, "lock");
@@ -88,6 +94,9 @@ TEST(ConfigTest, ErrorsNameThePlaceAndWhatIsAllowed) {
       {"log: {format: xml}\n", {"log.format", "text, json"}},
       {"leaderElection: {renewDeadlineSeconds: 20}\n", {"c.yaml:3:1", "shorter than the lease duration"}},
       {"leaderElection: yes please\n", {"leaderElection", "a map"}},
+      {"coordinator: {tls: {enabled: true, keyFile: k}}\n", {"coordinator.tls", "all three"}},
+      {"coordinator: {tls: {certificateFile: c, keyFile: k, authorityFile: a}}\n",
+       {"coordinator.tls", "enabled"}},
       {"namespace: Team_A\n", {"namespace", "did you mean \"team-a\"?"}},
       {"workers: 1\nworkers: 2\n", {"workers"}},
       {"log: {level: info\n", {"c.yaml:"}},
