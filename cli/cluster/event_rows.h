@@ -1,33 +1,16 @@
 #pragma once
 
-// Events of a job and of its pods, for people. Pure.
+// Events of a job and of its pods, as rows for people. Pure.
 
-#include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "base/clock.h"
-#include "controller/cluster/kube/json.h"
-#include "controller/cluster/kube/resources.h"
-#include "controller/jobs/job_source.h"
+#include "controller/jobs/event_view.h"
 
 namespace paceline::cli {
 
-// As kubectl asks for them: every reader's role has this one, not every role has events.k8s.io.
-inline constexpr kube::Resource kCoreEvents{"v1", "events", "Event"};
-
 using jobs::EventView;
-EventView read_event(const kube::Json& object);
-
-// Whether it is about this job or one of its pods, of any attempt. Empty job: about any job's object or pod.
-bool is_about(const kube::Json& event, std::string_view job);
-
-// A job's events have no other mark of it than its name: those before its creation are about an earlier job.
-void drop_earlier(std::vector<EventView>& events, std::optional<WallTime> created);
-
-// The newest last.
-void sort_events(std::vector<EventView>& events);
 
 // AGE, TYPE, REASON, OBJECT, MESSAGE, without a header.
 std::vector<std::string> event_row(const EventView& event, WallTime now);

@@ -65,12 +65,12 @@ absl::Status list_events(Call& call, const EventsOptions& options) {
   }
   if (!options.watch) return absl::OkStatus();
   Changes changes;
-  changes.scope.resource = kCoreEvents;
+  changes.scope.resource = jobs::kCoreEvents;
   changes.scope.ns = ns;
   changes.resource_version = events.resource_version;
-  changes.asked = {.what = "watch events", .verb = "watch", .resource = kCoreEvents, .ns = ns};
+  changes.asked = {.what = "watch events", .verb = "watch", .resource = jobs::kCoreEvents, .ns = ns};
   changes.on_object = [&](const kube::Json& object) {
-    if (is_about(object, options.name)) printer.print({read_event(object)});
+    if (jobs::is_about(object, options.name)) printer.print({jobs::read_event(object)});
     return static_cast<bool>(call.out);
   };
   changes.relist = [&]() -> absl::StatusOr<std::string> {

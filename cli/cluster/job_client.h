@@ -1,47 +1,24 @@
 #pragma once
 
-// The commands ask an API server for these. Every error is in plain words (api_error_text.h); every call ends
-// within kCallLimit of controller/cluster/kube. Thread-safe.
+// The jobs of an API server, for commands. Thread-safe.
 
-#include <optional>
 #include <string>
-#include <string_view>
-#include <vector>
 
 #include "absl/status/statusor.h"
-#include "cli/cluster/api_error_text.h"
 #include "cli/cluster/job_source.h"
-#include "controller/cluster/kube/api_client.h"
-#include "controller/cluster/kube/pause.h"
+#include "controller/jobs/kube_jobs.h"
 
 namespace paceline::cli {
 
-inline constexpr char kFieldManager[] = "paceline";
-inline constexpr std::size_t kMaxListed = 100'000;  // objects; more is RESOURCE_EXHAUSTED
+using jobs::Asked;
+using jobs::job_text;
+using jobs::kFieldManager;
 
-class JobClient final : public JobSource {
+class JobClient final : public JobSource, public jobs::KubeJobs {
  public:
-  // `api` must outlive it. `cluster`: where it is, for people. `pause`: between two readings of a log.
-  JobClient(kube::ApiClient& api, std::string cluster, std::stop_token stop,
-            kube::Pause pause = kube::real_pause)
-      : api_(api), cluster_(std::move(cluster)), stop_(std::move(stop)), pause_(std::move(pause)) {}
+  using jobs::KubeJobs::KubeJobs;
 
-  // Sorted by namespace and name.
-  absl::StatusOr<Listed> list_jobs(const std::string& ns) override;
-  absl::StatusOr<kube::Json> job(const std::string& ns, const std::string& name) override;
   absl::StatusOr<kube::Json> choose(const std::string& ns, const std::string& name) override;
-  absl::StatusOr<std::vector<kube::SlimPod>> pods(const std::string& ns, const std::string& job) override;
-  absl::StatusOr<std::vector<kube::SlimPod>> logged_pods(const std::string& ns,
-                                                         const std::string& job) override {
-    return pods(ns, job);
-  }
-  absl::Status read_log(const kube::SlimPod& pod, const LogRequest& request, const LogSink& sink,
-                        std::stop_token stop) override;
-  absl::StatusOr<Events> events(const std::string& ns, const std::string& job) override;
-  absl::StatusOr<kube::Json> patch(const std::string& ns, const std::string& name, const kube::Json& patch,
-                                   const std::string& what) override;
-  absl::StatusOr<kube::Json> remove(const std::string& ns, const std::string& name,
-                                    const std::string& propagation) override;
   absl::StatusOr<bool> exists(const std::string& ns, const std::string& name,
                               const std::string& uid) override;
   std::string reference(const std::string& name) const override;
@@ -54,22 +31,6 @@ class JobClient final : public JobSource {
   };
   absl::StatusOr<Applied> apply(const std::string& ns, const std::string& name, const kube::Json& object,
                                 bool force, bool dry_run);
-
-  absl::Status plain(const absl::Status& status, const Asked& asked) const {
-    return api_error_text(status, asked, cluster_);
-  }
-  kube::ApiClient& api() { return api_; }
-  const std::stop_token& stop() const { return stop_; }
-
- private:
-  absl::StatusOr<Listed> list(const kube::Scope& scope, const Asked& asked);
-  kube::ApiClient& api_;
-  const std::string cluster_;
-  const std::stop_token stop_;
-  const kube::Pause pause_;
 };
-
-// "team-a/digits"
-std::string job_text(const std::string& ns, const std::string& name);
 
 }  // namespace paceline::cli

@@ -14,7 +14,7 @@ namespace paceline::cli {
 using jobs::LogRequest;
 using jobs::LogSink;
 
-class JobSource : public jobs::JobSource {
+class JobSource : public virtual jobs::JobSource {
  public:
   // The one of that name; where it is empty, the newest that goes on, else the newest.
   virtual absl::StatusOr<kube::Json> choose(const std::string& ns, const std::string& name) = 0;

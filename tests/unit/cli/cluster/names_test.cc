@@ -2,10 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include "cli/cluster/event_rows.h"
-#include "controller/cluster/kube/times.h"
-#include "tests/unit/cli/cluster/job_json.h"
-
 namespace paceline::cli {
 namespace {
 
@@ -31,41 +27,6 @@ TEST(NamesTest, MembersByRoleAndIndex) {
   for (const char* text : {"boss", "worker/", "worker/x", "worker/-1", "worker/1x", "/1"}) {
     EXPECT_TRUE(absl::IsInvalidArgument(member_pattern(text).status())) << text;
   }
-}
-
-TEST(EventRowsTest, OfAJobAndItsPodsAlone) {
-  const auto about = [](const char* kind, const char* name, std::string_view job) {
-    return is_about(event_object("e", kind, name, "R", ""), job);
-  };
-  EXPECT_TRUE(about("TrainingJob", "digits", "digits"));
-  EXPECT_FALSE(about("TrainingJob", "digits-2", "digits"));
-  EXPECT_TRUE(about("Pod", "digits-worker-1-0", "digits"));
-  EXPECT_TRUE(about("Pod", "digits-ps-10-12", "digits"));
-  EXPECT_FALSE(about("Pod", "digits-2-worker-1-0", "digits"));
-  EXPECT_FALSE(about("Pod", "digits-worker-1", "digits"));
-  EXPECT_FALSE(about("Pod", "digits-boss-1-0", "digits"));
-  EXPECT_FALSE(about("Node", "digits", "digits"));
-  EXPECT_TRUE(about("Pod", "any-worker-1-0", ""));
-  EXPECT_FALSE(about("Pod", "nginx-5d4f-1", ""));
-}
-
-// Seconds after noon.
-std::int64_t age_of(const kube::Json& event) {
-  const WallTime noon = *kube::parse_time("2026-01-31T12:00:00Z");
-  return std::chrono::duration_cast<std::chrono::seconds>(read_event(event).last.value_or(WallTime()) - noon)
-      .count();
-}
-
-TEST(EventRowsTest, TimesOfBothKindsOfEvents) {
-  kube::Json event = event_object("e", "TrainingJob", "digits", "R", "2026-01-31T12:00:00Z");
-  EXPECT_EQ(age_of(event), 0);
-  event["series"] = {{"count", 3}, {"lastObservedTime", "2026-01-31T12:00:30.000000Z"}};
-  EXPECT_EQ(age_of(event), 30);
-  EXPECT_EQ(read_event(event).count, 3);
-  event.erase("series");
-  event["lastTimestamp"] = nullptr;
-  event["eventTime"] = "2026-01-31T12:00:20.000000Z";
-  EXPECT_EQ(age_of(event), 20);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "cli/cluster/api_error_text.h"
+#include "controller/jobs/api_error_text.h"
 
 #include <algorithm>
 #include <vector>
@@ -6,7 +6,7 @@
 #include "base/text.h"
 #include "controller/cluster/kube/api_error.h"
 
-namespace paceline::cli {
+namespace paceline::jobs {
 
 namespace {
 
@@ -109,4 +109,4 @@ absl::Status api_error_text(const absl::Status& status, const Asked& asked, std:
   return result;
 }
 
-}  // namespace paceline::cli
+}  // namespace paceline::jobs

@@ -1,6 +1,6 @@
 #pragma once
 
-// What the API server refuses, in plain words, and what to do about it. Pure.
+// Refusals of the API server in plain words, with what to do about them. Pure.
 
 #include <string>
 #include <string_view>
@@ -8,9 +8,9 @@
 #include "absl/status/status.h"
 #include "controller/cluster/kube/resources.h"
 
-namespace paceline::cli {
+namespace paceline::jobs {
 
-// What was asked for.
+// The question that it refused.
 struct Asked {
   std::string what;       // "list the jobs of namespace team-a"
   std::string_view verb;  // get, list, patch, ...: as in a role's rules
@@ -22,4 +22,4 @@ struct Asked {
 // The same code and payloads; `cluster` says where ("https://10.0.0.1:6443, context dev of ...").
 absl::Status api_error_text(const absl::Status& status, const Asked& asked, std::string_view cluster);
 
-}  // namespace paceline::cli
+}  // namespace paceline::jobs

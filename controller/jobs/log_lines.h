@@ -13,7 +13,7 @@
 
 #include "base/clock.h"
 
-namespace paceline::cli {
+namespace paceline::jobs {
 
 class LogLines {
  public:
@@ -39,4 +39,4 @@ class LogLines {
   std::size_t seen_ = 0;     // lines of that time that came again
 };
 
-}  // namespace paceline::cli
+}  // namespace paceline::jobs

@@ -1,14 +1,13 @@
-#include "cli/cluster/pod_log.h"
+#include "controller/jobs/pod_log.h"
 
 #include <algorithm>
 #include <string>
 #include <utility>
 
 #include "base/text.h"
-#include "cli/cluster/log_lines.h"
-#include "cli/cluster/names.h"
+#include "controller/jobs/log_lines.h"
 
-namespace paceline::cli {
+namespace paceline::jobs {
 
 namespace {
 
@@ -19,8 +18,8 @@ constexpr Duration kLongestWait = std::chrono::seconds(10);
 
 class PodLog {
  public:
-  PodLog(JobClient& client, SlimPod pod, const LogRequest& request, const LogSink& sink, std::stop_token stop)
-      : client_(client), pod_(std::move(pod)), request_(request), sink_(sink), stop_(std::move(stop)) {}
+  PodLog(KubeJobs& jobs, SlimPod pod, const LogRequest& request, const LogSink& sink, std::stop_token stop)
+      : jobs_(jobs), pod_(std::move(pod)), request_(request), sink_(sink), stop_(std::move(stop)) {}
 
   absl::Status read_once() { return plain(stream(options(), sink_.bytes)); }
 
@@ -68,7 +67,7 @@ class PodLog {
 
   absl::Status stream(const kube::LogOptions& options,
                       const std::function<bool(std::string_view)>& on_bytes) {
-    return client_.api().stream_log(ns(), name(), options, on_bytes, stop_);
+    return jobs_.api().stream_log(ns(), name(), options, on_bytes, stop_);
   }
 
   absl::Status read_on(bool& any) {
@@ -88,7 +87,7 @@ class PodLog {
   }
 
   Fate look() {
-    const auto object = client_.api().get(kube::kPods, ns(), name());
+    const auto object = jobs_.api().get(kube::kPods, ns(), name());
     if (absl::IsNotFound(object.status())) return Fate::kGone;
     if (!object.ok()) return Fate::kLives;  // not known
     const auto pod = kube::slim_pod(*object);
@@ -100,16 +99,16 @@ class PodLog {
   }
 
   absl::Status plain(const absl::Status& status) const {
-    return client_.plain(status, {.what = str_cat("read the log of pod ", pod_.key),
-                                  .verb = "get",
-                                  .resource = kube::kPods,
-                                  .subresource = "log",
-                                  .ns = ns()});
+    return jobs_.plain(status, {.what = str_cat("read the log of pod ", pod_.key),
+                                .verb = "get",
+                                .resource = kube::kPods,
+                                .subresource = "log",
+                                .ns = ns()});
   }
   std::string ns() const { return pod_.key.substr(0, pod_.key.find('/')); }
   std::string name() const { return pod_.key.substr(pod_.key.find('/') + 1); }
 
-  JobClient& client_;
+  KubeJobs& jobs_;
   SlimPod pod_;
   const LogRequest& request_;
   const LogSink& sink_;
@@ -121,10 +120,10 @@ class PodLog {
 
 }  // namespace
 
-absl::Status read_pod_log(JobClient& client, const kube::Pause& pause, const kube::SlimPod& pod,
+absl::Status read_pod_log(KubeJobs& jobs, const kube::Pause& pause, const kube::SlimPod& pod,
                           const LogRequest& request, const LogSink& sink, std::stop_token stop) {
-  PodLog log(client, pod, request, sink, std::move(stop));
+  PodLog log(jobs, pod, request, sink, std::move(stop));
   return request.follow ? log.follow(pause) : log.read_once();
 }
 
-}  // namespace paceline::cli
+}  // namespace paceline::jobs

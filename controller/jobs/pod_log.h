@@ -6,13 +6,13 @@
 #include <stop_token>
 
 #include "absl/status/status.h"
-#include "cli/cluster/job_client.h"
 #include "controller/cluster/kube/pause.h"
+#include "controller/jobs/kube_jobs.h"
 
-namespace paceline::cli {
+namespace paceline::jobs {
 
 // JobSource::read_log() of a cluster; errors are in plain words (api_error_text.h).
-absl::Status read_pod_log(JobClient& client, const kube::Pause& pause, const kube::SlimPod& pod,
+absl::Status read_pod_log(KubeJobs& jobs, const kube::Pause& pause, const kube::SlimPod& pod,
                           const LogRequest& request, const LogSink& sink, std::stop_token stop);
 
-}  // namespace paceline::cli
+}  // namespace paceline::jobs

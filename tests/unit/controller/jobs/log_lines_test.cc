@@ -1,4 +1,4 @@
-#include "cli/cluster/log_lines.h"
+#include "controller/jobs/log_lines.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include "base/text.h"
 #include "controller/cluster/kube/times.h"
 
-namespace paceline::cli {
+namespace paceline::jobs {
 namespace {
 
 std::string fed(LogLines& lines, std::string_view bytes) {
@@ -94,4 +94,4 @@ TEST(LogLinesTest, AnyCutsGiveTheSameLines) {
 }
 
 }  // namespace
-}  // namespace paceline::cli
+}  // namespace paceline::jobs

@@ -1,8 +1,8 @@
-#include "cli/cluster/log_lines.h"
+#include "controller/jobs/log_lines.h"
 
 #include "controller/cluster/kube/times.h"
 
-namespace paceline::cli {
+namespace paceline::jobs {
 
 void LogLines::feed(std::string_view bytes, std::string& out) {
   held_.append(bytes);
@@ -53,4 +53,4 @@ void LogLines::line(std::string_view text, bool whole, std::string& out) {
   out.append(text.substr(space + 1));
 }
 
-}  // namespace paceline::cli
+}  // namespace paceline::jobs
