@@ -106,8 +106,8 @@ int run(int argc, char** argv) {
   cli::add_resume(app, session);
   cli::add_scale(app, session);
   cli::add_delete(app, session);
+  cli::add_dashboard(app, session);
   if (!session.kubectl) {
-    cli::add_dashboard(app, session);
     cli::add_plot(app, session);
     cli::add_generate(app, session);
     cli::add_simulate(app, session);

@@ -13,8 +13,8 @@
 #include "cli/cluster/job_view.h"
 #include "cli/view/fit_columns.h"
 #include "cli/view/growing_table.h"
-#include "cli/view/yaml.h"
 #include "controller/cluster/kube/job_object.h"
+#include "controller/jobs/yaml.h"
 
 namespace paceline::cli {
 
@@ -56,7 +56,7 @@ class JobPrinter {
     for (const Json& json : shown) {
       const std::string text = json.dump(4, ' ', false, Json::error_handler_t::replace);
       const bool yaml = options_.output == "yaml";
-      call_.out << (yaml && options_.watch ? "---\n" : "") << (yaml ? yaml_of(text) : text + "\n");
+      call_.out << (yaml && options_.watch ? "---\n" : "") << (yaml ? jobs::yaml_of(text) : text + "\n");
     }
   }
   void print_table(const std::vector<Json>& objects) {

@@ -219,14 +219,6 @@ std::vector<Row> job_rows(const std::vector<JobView>& jobs, bool wide, bool all_
   return rows;
 }
 
-Json printable(Json object) {
-  if (!object.contains("apiVersion")) object["apiVersion"] = kube::kTrainingJobs.api_version;
-  if (!object.contains("kind")) object["kind"] = kube::kTrainingJobs.kind;
-  if (object.contains("metadata") && object["metadata"].is_object())
-    object["metadata"].erase("managedFields");
-  return object;
-}
-
 Json list_of(std::vector<Json> objects) {
   Json items = Json::array();
   for (Json& object : objects) items.push_back(printable(std::move(object)));

@@ -12,6 +12,7 @@
 #include "controller/api/types.h"
 #include "controller/cluster/kube/json.h"
 #include "controller/cluster/kube/pod.h"
+#include "controller/jobs/kube_jobs.h"
 
 namespace paceline::cli {
 
@@ -47,9 +48,7 @@ RunState run_state_of(const JobView& job, const api::TrainingJob* spec,
 std::vector<Column> job_columns(bool all_namespaces, bool wide);
 std::vector<Row> job_rows(const std::vector<JobView>& jobs, bool wide, bool all_namespaces, WallTime now);
 
-// The object as the API server gave it, without managedFields; with apiVersion and kind, which lists leave
-// out.
-kube::Json printable(kube::Json object);
+using jobs::printable;
 kube::Json list_of(std::vector<kube::Json> objects);
 
 }  // namespace paceline::cli

@@ -12,6 +12,7 @@
 #include "base/guarded.h"
 #include "base/program.h"
 #include "base/status.h"
+#include "base/text.h"
 #include "cli/cluster/describe_text.h"
 #include "cli/dashboard/run_place.h"
 #include "cli/dashboard/run_watch.h"
@@ -59,7 +60,10 @@ class LocalDashboardImpl final : public LocalDashboard {
     // Threads are as nice as the one that starts them, which itself has to stay as it is.
     std::thread starter([&] {
       (void)::setpriority(PRIO_PROCESS, 0, kGiveWay);
-      auto server = dashboard::Server::start(board_, place_, port, PACELINE_VERSION, clock_);
+      auto server = dashboard::Server::start(
+          board_, place_,
+          {.version = PACELINE_VERSION, .user = place_.user(), .address = str_cat("127.0.0.1:", port)},
+          clock_);
       status = server.status();
       if (!server.ok()) return;
       server_ = *std::move(server);

@@ -27,9 +27,12 @@ class RunPlace final : public dashboard::Place {
 
   RunPlace(RunStore store, const Clock& clock);
 
-  std::string kind() const override { return "Local"; }
-  std::string user() const override { return user_; }
-  std::unique_ptr<jobs::JobSource> source() override;
+  kube::Json about() const override { return {{"place", "Local"}}; }
+  const std::string& user() const { return user_; }
+  std::unique_ptr<jobs::JobSource> source();
+  absl::StatusOr<std::unique_ptr<jobs::JobSource>> source(const dashboard::Viewer&) override {
+    return source();
+  }
   absl::StatusOr<std::string> yaml(const kube::Json& object) override;
   absl::Status use_series(const kube::Json& object,
                           const std::function<void(const dashboard::JobSeries&)>& use) override {

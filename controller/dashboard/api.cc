@@ -1,5 +1,7 @@
 #include "controller/dashboard/api.h"
 
+#include <algorithm>
+#include <memory>
 #include <optional>
 #include <utility>
 
@@ -17,12 +19,12 @@ namespace {
 using kube::Json;
 using web::HttpAnswer;
 
-constexpr std::size_t kSecretBytes = 32;
 const std::string kBase = "/api/v1";
 constexpr char kJob[] = "/jobs/{ns}/{name}";
 
-std::string secret() {
-  return hex(random_bytes(kSecretBytes));
+// The namespaces that the viewer sees; null: all.
+Namespaces namespaces_of(const Call& call) {
+  return call.sight == nullptr ? nullptr : call.sight->look({}).namespaces;
 }
 
 HttpAnswer no_job(const std::string& key) {
@@ -31,13 +33,15 @@ HttpAnswer no_job(const std::string& key) {
 
 }  // namespace
 
-Api::Api(Board& board, Place& place, ApiOptions options, const Clock& clock, std::function<void()> wake)
+Api::Api(Board& board, Place& place, Gate& gate, ApiOptions options, const Clock& clock,
+         std::function<void()> wake)
     : board_(board),
       place_(place),
+      gate_(gate),
       options_(std::move(options)),
       epoch_(hex(random_bytes(4))),
       questions_(board, place, clock, std::move(wake)),
-      actions_(board, place) {
+      actions_(board, place, options_.audit) {
   open_session_ = add("POST", "/session", &Api::open_session);
   add("GET", "/session", &Api::get_session);
   add("GET", "/jobs", &Api::get_jobs);
@@ -57,25 +61,27 @@ Api::Api(Board& board, Place& place, ApiOptions options, const Clock& clock, std
   }
   for (const Action action :
        {Action::kSuspend, Action::kResume, Action::kScale, Action::kCheckpoint, Action::kReplace}) {
-    add_route("POST", str_cat(kJob, "/", name(action)),
-              [this, action](Call call) { actions_.act(std::move(call), action); });
+    add_route(
+        "POST", str_cat(kJob, "/", name(action)),
+        [this, action](Call call) { actions_.act(std::move(call), action); }, action);
   }
-  add_route("DELETE", kJob, [this](Call call) { actions_.act(std::move(call), Action::kDelete); });
+  add_route(
+      "DELETE", kJob, [this](Call call) { actions_.act(std::move(call), Action::kDelete); }, Action::kDelete);
 }
 
 std::size_t Api::add(const char* method, const char* path, void (Api::*handler)(Call)) {
   return add_route(method, path, [this, handler](Call call) { (this->*handler)(std::move(call)); });
 }
 
-std::size_t Api::add_route(const char* method, const std::string& path, Handler handler) {
-  routes_.push_back({std::move(handler), path.starts_with(kJob), path.ends_with("/stream")});
+std::size_t Api::add_route(const char* method, const std::string& path, Handler handler,
+                           std::optional<Action> action) {
+  Route route{.handler = std::move(handler), .action = action};
+  if (path.starts_with(kJob))
+    route.need.verb = !action ? "get" : action == Action::kDelete ? "delete" : "update";
+  route.need.lists = path == "/jobs" || path == "/session";
+  route.need.of_stream = path.ends_with("/stream");
+  routes_.push_back(std::move(route));
   return router_.add(method, kBase + path);
-}
-
-std::string Api::new_token() {
-  std::string token = secret();
-  sessions_.lock()->add_token(token);
-  return token;
 }
 
 void Api::handle(web::HttpRequest request, web::Reply reply) {
@@ -90,16 +96,39 @@ void Api::handle(web::HttpRequest request, web::Reply reply) {
   dispatch(std::move(call));
 }
 
+Need Api::need_of(const Route& route, const Call& call) {
+  Need need = route.need;
+  std::string ns, name;
+  if (!need.verb.empty()) {
+    need.ns = call.path.at("ns");
+    need.name = call.path.at("name");
+  } else if (const std::string& job = call.request.parameter("job"); need.of_stream && !job.empty()) {
+    need.verb = "get";
+    need.ns = job.substr(0, job.find('/'));
+    need.name = job.substr(std::min(job.size(), need.ns.size() + 1));
+  }
+  need.lists |= need.of_stream && call.request.parameter("jobs") == "1";
+  return need;
+}
+
 void Api::dispatch(Call call) {
   web::Router::Match match = router_.match(call.request.method, call.request.path);
-  const bool of_stream = match.route && routes_[*match.route].of_stream;
-  if (match.route != open_session_ &&
-      !sessions_.lock()->use(cookie_named(call.request.header("cookie"), options_.cookie),
-                             csrf_word(call.request, of_stream))) {
-    return call.answer(error_answer(Refusal{401, "Unauthenticated",
-                                            "there is no session with this cookie and this X-Paceline-CSRF",
-                                            "open the address that `paceline dashboard` prints"}));
-  }
+  call.path = match.parameters;
+  if (match.route == open_session_) return open_session(std::move(call));
+  const Need need = match.route ? need_of(routes_[*match.route], call) : Need{};
+  const auto held = std::make_shared<Call>(std::move(call));
+  gate_.admit(held->request, need, [this, held, match = std::move(match)](Admission admission) {
+    held->viewer = std::move(admission.viewer);
+    held->sight = std::move(admission.sight);
+    if (!admission.refusal) return serve(match, std::move(*held));
+    const auto action = match.route ? routes_[*match.route].action : std::nullopt;
+    if (action && options_.audit && !held->viewer.user.empty())
+      options_.audit(held->viewer, *action, key_of(held->path["ns"], held->path["name"]), "forbidden");
+    held->answer(error_answer(*admission.refusal));
+  });
+}
+
+void Api::serve(const web::Router::Match& match, Call call) {
   if (!match.route && !match.allowed.empty()) {
     HttpAnswer answer = error_answer(Refusal{405, "MethodNotAllowed", "this path has other methods", ""});
     for (const std::string& method : match.allowed) answer.headers.emplace_back("Allow", method);
@@ -108,9 +137,8 @@ void Api::dispatch(Call call) {
   if (!match.route)
     return call.answer(
         error_answer(Refusal{404, "NotFound", "there is no such path", "see docs/dashboard-api.md"}));
-  call.path = std::move(match.parameters);
   const Route& route = routes_[*match.route];
-  if (route.of_job) {
+  if (!route.need.verb.empty()) {
     call.key = key_of(call.path["ns"], call.path["name"]);
     call.object = board_.object(call.key);
     if (call.object == nullptr) {
@@ -121,11 +149,11 @@ void Api::dispatch(Call call) {
   route.handler(std::move(call));
 }
 
-Json Api::session() const {
-  return {{"version", options_.version},
-          {"place", place_.kind()},
-          {"user", place_.user()},
-          {"namespaces", nullptr}};
+Json Api::session(const Call& call) const {
+  Json session = {{"version", options_.version}, {"user", call.viewer.user}, {"namespaces", nullptr}};
+  session.update(place_.about());
+  if (const Namespaces seen = namespaces_of(call)) session["namespaces"] = *seen;
+  return session;
 }
 
 void Api::open_session(Call call) {
@@ -133,30 +161,24 @@ void Api::open_session(Call call) {
   if (!body.ok() || !kube::at(*body, {"token"}).is_string()) {
     return call.answer(error_answer(absl::InvalidArgumentError("the body must be {\"token\": \"...\"}")));
   }
-  std::optional<Sessions::Session> opened;
-  {
-    auto sessions = sessions_.lock();
-    const auto* session = sessions->open(kube::text_at(*body, {"token"}), {secret(), secret()});
-    if (session != nullptr) opened = *session;
-  }
-  if (!opened) {
-    return call.answer(error_answer(Refusal{401, "Unauthenticated", "the token is wrong, or was used before",
-                                            "start `paceline dashboard` again, which prints a new address"}));
-  }
-  Json told = session();
-  told["csrf"] = opened->csrf;
-  HttpAnswer answer = json_answer(kube::dump(told));
-  answer.headers.emplace_back(
-      "Set-Cookie", str_cat(options_.cookie, "=", opened->cookie, "; HttpOnly; SameSite=Strict; Path=/"));
-  call.answer(std::move(answer));
+  gate_.open(kube::text_at(*body, {"token"}), [this, call = std::move(call)](Gate::Opened opened) mutable {
+    if (opened.admission.refusal) return call.answer(error_answer(*opened.admission.refusal));
+    call.viewer = std::move(opened.admission.viewer);
+    call.sight = std::move(opened.admission.sight);
+    Json told = session(call);
+    told.update(opened.told);
+    HttpAnswer answer = json_answer(kube::dump(told));
+    if (!opened.cookie.empty()) answer.headers.emplace_back("Set-Cookie", opened.cookie);
+    call.answer(std::move(answer));
+  });
 }
 
 void Api::get_session(Call call) {
-  call.answer(json_answer(kube::dump(session())));
+  call.answer(json_answer(kube::dump(session(call))));
 }
 
 void Api::get_jobs(Call call) {
-  call.answer(json_answer(board_.list_json()));
+  call.answer(json_answer(board_.list_json(namespaces_of(call))));
 }
 
 void Api::get_job(Call call) {
@@ -174,7 +196,7 @@ void Api::stream(Call call) {
   }
   call.answer({.content_type = "text/event-stream",
                .stream = std::make_shared<EventStream>(board_, std::move(wish), epoch_,
-                                                       call.request.header("last-event-id"))});
+                                                       call.request.header("last-event-id"), call.sight)});
 }
 
 }  // namespace paceline::dashboard

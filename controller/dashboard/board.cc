@@ -66,8 +66,15 @@ std::vector<std::string> Board::looked_at() const {
   return keys;
 }
 
-std::string Board::list_json() const {
-  return seen_.lock()->table.list_json();
+std::string Board::list_json(const Namespaces& namespaces) const {
+  return seen_.lock()->table.list_json(namespaces);
+}
+
+std::set<std::string> Board::namespaces() const {
+  std::set<std::string> found;
+  auto seen = seen_.lock();
+  for (const auto& [key, job] : seen->table.jobs()) found.insert(key.substr(0, key.find('/')));
+  return found;
 }
 
 std::shared_ptr<const Json> Board::object(const std::string& key) const {
@@ -90,10 +97,14 @@ std::optional<std::string> Board::job_json(const std::string& key) const {
   return job_json(seen->table, *job);
 }
 
-Board::Text Board::jobs_since(std::uint64_t since) const {
+Board::Text Board::jobs_since(std::uint64_t since, const Namespaces& namespaces) const {
   auto seen = seen_.lock();
   const std::uint64_t version = seen->table.version();
   if (since != 0 && since <= version && !seen->table.has_news(since)) return {version, nullptr};
+  if (namespaces != nullptr) {
+    if (since != 0 && !seen->table.has_news(since, namespaces)) return {version, nullptr};
+    return {version, std::make_shared<const std::string>(seen->table.delta_json(since, namespaces))};
+  }
   if (seen->delta == nullptr || seen->delta_since != since || seen->delta_version != version) {
     seen->delta = std::make_shared<const std::string>(seen->table.delta_json(since));
     seen->delta_since = since;

@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -54,7 +55,8 @@ class Board {
   std::vector<std::string> looked_at() const;  // the newest look first
 
   // Reading.
-  std::string list_json() const;
+  std::string list_json(const Namespaces& namespaces = nullptr) const;     // of those alone
+  std::set<std::string> namespaces() const;                                // that have jobs
   std::shared_ptr<const kube::Json> object(const std::string& key) const;  // null: there is no such job
   std::optional<std::string> job_json(const std::string& key) const;
   std::string why_not(Action action, const kube::Json& object) const {
@@ -67,8 +69,8 @@ class Board {
     std::shared_ptr<const std::string> json;  // null: nothing new
     bool gone = false;                        // the job is
   };
-  // For a reader who knows the version `since`; 0: everything.
-  Text jobs_since(std::uint64_t since) const;
+  // For a reader who knows the version `since` (0: everything), and sees these namespaces.
+  Text jobs_since(std::uint64_t since, const Namespaces& namespaces = nullptr) const;
   // A job that is gone: {"version","removed":true}.
   Text job_since(const std::string& key, std::uint64_t since) const;
   Series series_of(const std::string& key) const;

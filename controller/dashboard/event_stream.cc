@@ -13,8 +13,10 @@ std::string event_text(std::string_view id, std::string_view event, std::string_
                  "\n\n");
 }
 
-EventStream::EventStream(Board& board, Wish wish, std::string epoch, std::string_view last_id)
-    : board_(board), wish_(std::move(wish)), epoch_(std::move(epoch)) {
+EventStream::EventStream(Board& board, Wish wish, std::string epoch, std::string_view last_id,
+                         std::shared_ptr<Sight> sight)
+    : board_(board), wish_(std::move(wish)), epoch_(std::move(epoch)), sight_(std::move(sight)) {
+  if (sight_ != nullptr) seen_ = sight_->look({}).namespaces;
   const std::string ours = epoch_ + "-";
   if (!last_id.starts_with(ours)) return;
   last_id.remove_prefix(ours.size());
@@ -28,7 +30,7 @@ std::string EventStream::id(std::uint64_t version) const {
 }
 
 void EventStream::add_jobs(Events& events) {
-  const Board::Text news = board_.jobs_since(jobs_known_);
+  const Board::Text news = board_.jobs_since(jobs_known_, seen_);
   jobs_known_ = news.version;
   if (news.json != nullptr) events.push_back({"jobs", news.json});
 }
@@ -55,6 +57,14 @@ void EventStream::add_series(std::string& text) {
 
 web::HttpStream::Piece EventStream::next(TimePoint now) {
   if (now < next_event_) return {};
+  if (sight_ != nullptr) {
+    const Sight::Seen seen = sight_->look(now);
+    if (seen.over) return {nullptr, true};
+    const bool same = seen.namespaces == seen_ ||
+                      (seen.namespaces != nullptr && seen_ != nullptr && *seen.namespaces == *seen_);
+    if (!same) jobs_known_ = 0;  // it gets all that it sees now
+    seen_ = seen.namespaces;
+  }
   std::string text;
   if (!std::exchange(greeted_, true)) text = "retry: 2000\n\n";
   Events events;

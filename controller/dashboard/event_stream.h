@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "controller/dashboard/board.h"
+#include "controller/dashboard/gate.h"
 #include "controller/web/http_message.h"
 
 namespace paceline::dashboard {
@@ -28,8 +29,10 @@ class EventStream final : public web::HttpStream {
     bool jobs = false;
     std::string job;  // key_of(); empty: none
   };
-  // `epoch`: of this server's versions; `last_id`: Last-Event-ID, of any server's.
-  EventStream(Board& board, Wish wish, std::string epoch, std::string_view last_id);
+  // `epoch`: of this server's versions; `last_id`: Last-Event-ID, of any server's. `sight`: what the viewer
+  // sees; null: all.
+  EventStream(Board& board, Wish wish, std::string epoch, std::string_view last_id,
+              std::shared_ptr<Sight> sight = nullptr);
 
   Piece next(TimePoint now) override;
 
@@ -47,6 +50,8 @@ class EventStream final : public web::HttpStream {
   Board& board_;
   const Wish wish_;
   const std::string epoch_;
+  const std::shared_ptr<Sight> sight_;
+  Namespaces seen_;
   std::uint64_t jobs_known_ = 0, job_known_ = 0;
   bool job_gone_ = false;
   Board::Series series_known_;

@@ -26,7 +26,8 @@ struct Refusal {
   bool operator==(const Refusal&) const = default;
 };
 
-// `hosts`: "127.0.0.1:8080", as a Host header has them. Nothing: it may go on.
+// `hosts`: "127.0.0.1:8080", as a Host header has them; empty: of a server that is called by any name, and
+// knows no cookies, so that nobody gains by another site's page. Nothing: it may go on.
 std::optional<Refusal> check_origin(const web::HttpRequest& request, const std::vector<std::string>& hosts);
 
 // The word that a request brings; empty: none. It is the header's. `of_stream`: the query's will do, because

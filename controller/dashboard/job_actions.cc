@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "base/status.h"
 #include "base/text.h"
 #include "controller/dashboard/answers.h"
 
@@ -29,17 +30,25 @@ std::string verb_text(Action action, const std::string& job) {
 
 }  // namespace
 
-absl::Status JobActions::perform(Action action, const Json& object, const Json& patch) {
-  const std::string& ns = kube::text_at(object, {"metadata", "namespace"});
-  const std::string& name = kube::text_at(object, {"metadata", "name"});
-  const auto source = place_.source();
+absl::Status JobActions::perform(const Call& call, Action action, const Json& patch) {
+  const std::string& ns = kube::text_at(*call.object, {"metadata", "namespace"});
+  const std::string& name = kube::text_at(*call.object, {"metadata", "name"});
+  PL_ASSIGN_OR_RETURN(const auto source, place_.source(call.viewer));
   if (action == Action::kDelete) return source->remove(ns, name, "Background").status();
-  return source->patch(ns, name, patch, std::string(dashboard::name(action))).status();
+  Json same = patch;  // not another job that has taken its name
+  same["metadata"]["uid"] = kube::text_at(*call.object, {"metadata", "uid"});
+  return source->patch(ns, name, same, std::string(dashboard::name(action))).status();
 }
 
 void JobActions::act(Call call, Action action) {
-  if (const std::string why = board_.why_not(action, *call.object); !why.empty())
+  const auto note = [audit = audit_, viewer = call.viewer, action,
+                     key = call.key](const std::string& result) {
+    if (audit) audit(viewer, action, key, result);
+  };
+  if (const std::string why = board_.why_not(action, *call.object); !why.empty()) {
+    note(str_cat("refused: ", why));
     return call.answer(error_answer(absl::FailedPreconditionError(str_cat(call.key, ": ", why))));
+  }
   Json body = Json::object();
   if (!call.request.body.empty()) {
     auto parsed = kube::parse_json(call.request.body);
@@ -47,18 +56,22 @@ void JobActions::act(Call call, Action action) {
     body = *std::move(parsed);
   }
   const auto answer = call.answer;
-  const bool taken =
-      workers_.post([this, action, call = std::move(call), body = std::move(body)](const std::stop_token&) {
+  const bool taken = workers_.post(
+      [this, action, note, call = std::move(call), body = std::move(body)](const std::stop_token&) {
         const auto patch = action == Action::kDelete ? absl::StatusOr<Json>(Json::object())
                                                      : patch_of(action, *call.object, body);
-        if (!patch.ok()) return call.answer(error_answer(patch.status()));
+        if (!patch.ok()) {
+          note(str_cat("refused: ", patch.status().message()));
+          return call.answer(error_answer(patch.status()));
+        }
         const std::string done =
-            str_cat(place_.user(), " asked by the dashboard to ", dashboard::name(action), " it");
+            str_cat(call.viewer.user, " asked by the dashboard to ", dashboard::name(action), " it");
         place_.record(*call.object, false, "UserAction", done);
         // A run that goes on takes a while to end.
         const HttpAnswer accepted = json_answer(kube::dump({{"message", verb_text(action, call.key)}}), 202);
         if (action == Action::kDelete) call.answer(accepted);
-        const absl::Status status = perform(action, *call.object, *patch);
+        const absl::Status status = perform(call, action, *patch);
+        note(status.ok() ? "done" : str_cat("failed: ", status.message()));
         if (!status.ok())
           place_.record(*call.object, true, "UserActionFailed", str_cat(done, ": ", status.message()));
         if (action != Action::kDelete) call.answer(status.ok() ? accepted : error_answer(status));

@@ -3,6 +3,10 @@
 // Does what people ask to be done to a job, by threads that may block: each becomes an event of the job. The
 // server's thread calls.
 
+#include <functional>
+#include <string>
+#include <utility>
+
 #include "absl/status/status.h"
 #include "controller/dashboard/actions.h"
 #include "controller/dashboard/board.h"
@@ -14,16 +18,21 @@ namespace paceline::dashboard {
 
 class JobActions {
  public:
-  JobActions(Board& board, Place& place) : board_(board), place_(place) {}
+  // Told of each action, and what came of it: "forbidden", "refused: ...", "done", "failed: ...".
+  using Audit = std::function<void(const Viewer& viewer, Action action, const std::string& job,
+                                   const std::string& result)>;
+  JobActions(Board& board, Place& place, Audit audit)
+      : board_(board), place_(place), audit_(std::move(audit)) {}
 
   // Answers when it is done; that a job is to be deleted, at once.
   void act(Call call, Action action);
 
  private:
-  absl::Status perform(Action action, const kube::Json& object, const kube::Json& patch);
+  absl::Status perform(const Call& call, Action action, const kube::Json& patch);
 
   Board& board_;
   Place& place_;
+  const Audit audit_;
   Workers workers_{2};
 };
 

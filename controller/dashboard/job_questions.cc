@@ -10,11 +10,13 @@
 
 #include "base/status.h"
 #include "base/text.h"
+#include "controller/cluster/kube/times.h"
 #include "controller/dashboard/answers.h"
 #include "controller/dashboard/job_row.h"
 #include "controller/dashboard/next_steps.h"
 #include "controller/dashboard/series_json.h"
 #include "controller/dashboard/timeline.h"
+#include "controller/jobs/event_view.h"
 
 namespace paceline::dashboard {
 
@@ -36,6 +38,16 @@ absl::StatusOr<std::int64_t> number(const web::HttpRequest& request, std::string
 
 std::string role_index(const kube::SlimPod& pod) {
   return str_cat(role_name(pod.role), "-", pod.index);
+}
+
+// The events of this job, and not of an earlier one of its name.
+absl::StatusOr<std::vector<jobs::EventView>> events_of(jobs::JobSource& source, const Json& object) {
+  PL_ASSIGN_OR_RETURN(jobs::JobSource::Events events,
+                      source.events(kube::text_at(object, {"metadata", "namespace"}),
+                                    kube::text_at(object, {"metadata", "name"})));
+  jobs::drop_earlier(events.events,
+                     kube::parse_time(kube::text_at(object, {"metadata", "creationTimestamp"})));
+  return std::move(events.events);
 }
 
 absl::StatusOr<kube::SlimPod> pod_named(jobs::JobSource& source, const Json& object,
@@ -89,28 +101,29 @@ void JobQuestions::heat_map(Call call) {
 
 void JobQuestions::timeline(Call call) {
   work(std::move(call), [this](const Call& of, const std::stop_token&) -> absl::StatusOr<HttpAnswer> {
-    const auto source = place_.source();
-    PL_ASSIGN_OR_RETURN(const jobs::JobSource::Events events,
-                        source->events(of.path.at("ns"), of.path.at("name")));
+    PL_ASSIGN_OR_RETURN(const auto source, place_.source(of.viewer));
+    auto events = events_of(*source, *of.object);
+    // The status alone tells of much.
+    if (absl::IsPermissionDenied(events.status())) events = std::vector<jobs::EventView>();
+    PL_RETURN_IF_ERROR(events.status());
     std::vector<EvaluationPoint> evaluations;
     PL_RETURN_IF_ERROR(
         place_.use_series(*of.object, [&](const JobSeries& series) { evaluations = series.evaluations(); }));
-    return json_answer(kube::dump(timeline_json(*of.object, events.events, evaluations)));
+    return json_answer(kube::dump(timeline_json(*of.object, *events, evaluations)));
   });
 }
 
 void JobQuestions::events(Call call) {
   work(std::move(call), [this](const Call& of, const std::stop_token&) -> absl::StatusOr<HttpAnswer> {
-    const auto source = place_.source();
-    PL_ASSIGN_OR_RETURN(const jobs::JobSource::Events events,
-                        source->events(of.path.at("ns"), of.path.at("name")));
-    return json_answer(kube::dump(events_json(events.events)));
+    PL_ASSIGN_OR_RETURN(const auto source, place_.source(of.viewer));
+    PL_ASSIGN_OR_RETURN(const auto events, events_of(*source, *of.object));
+    return json_answer(kube::dump(events_json(events)));
   });
 }
 
 void JobQuestions::logs(Call call) {
   work(std::move(call), [this](const Call& of, const std::stop_token&) -> absl::StatusOr<HttpAnswer> {
-    const auto source = place_.source();
+    PL_ASSIGN_OR_RETURN(const auto source, place_.source(of.viewer));
     PL_ASSIGN_OR_RETURN(const std::vector<kube::SlimPod> pods,
                         source->logged_pods(of.path.at("ns"), of.path.at("name")));
     Json logs = Json::array();
@@ -136,7 +149,7 @@ void JobQuestions::logs(Call call) {
 void JobQuestions::log(Call call) {
   work(std::move(call), [this](const Call& of, const std::stop_token& stop) -> absl::StatusOr<HttpAnswer> {
     PL_ASSIGN_OR_RETURN(const std::int64_t tail, number(of.request, "tail", 1000));
-    const auto source = place_.source();
+    PL_ASSIGN_OR_RETURN(const auto source, place_.source(of.viewer));
     PL_ASSIGN_OR_RETURN(const kube::SlimPod pod, pod_named(*source, *of.object, of.path.at("pod")));
     std::string text;
     bool cut = false;
@@ -162,7 +175,7 @@ void JobQuestions::log(Call call) {
 void JobQuestions::follow_log(Call call) {
   work(std::move(call), [this](const Call& of, const std::stop_token&) -> absl::StatusOr<HttpAnswer> {
     PL_ASSIGN_OR_RETURN(const std::int64_t tail, number(of.request, "tail", 200));
-    std::shared_ptr<jobs::JobSource> source = place_.source();
+    PL_ASSIGN_OR_RETURN(std::shared_ptr<jobs::JobSource> source, place_.source(of.viewer));
     PL_ASSIGN_OR_RETURN(const kube::SlimPod pod, pod_named(*source, *of.object, of.path.at("pod")));
     jobs::LogRequest request{.container = of.request.parameter("container"),
                              .tail = static_cast<int>(std::min<std::int64_t>(tail, kMostLogLines)),

@@ -17,11 +17,20 @@ std::string key_of(const Json& object) {
                 kube::text_at(object, {"metadata", "name"}));
 }
 
+namespace {
+
+bool sees(const Namespaces& namespaces, std::string_view key) {
+  return namespaces == nullptr || namespaces->contains(std::string(key.substr(0, key.find('/'))));
+}
+
+}  // namespace
+
 bool JobTable::put(const Json& object, std::string row) {
   const std::string& uid = kube::text_at(object, {"metadata", "uid"});
-  Job& job = jobs_[key_of(object)];
+  const std::string key = key_of(object);
+  Job& job = jobs_[key];
   if (job.object != nullptr && job.uid != uid) {
-    note_removal(job.uid);
+    note_removal(key, job.uid);
     job = {};
   }
   if (job.object != nullptr && job.row == row && *job.object == object) return false;
@@ -36,14 +45,14 @@ bool JobTable::put(const Json& object, std::string row) {
 bool JobTable::remove(const std::string& key) {
   const auto found = jobs_.find(key);
   if (found == jobs_.end()) return false;
-  note_removal(found->second.uid);
+  note_removal(key, found->second.uid);
   jobs_.erase(found);
   return true;
 }
 
-void JobTable::note_removal(const std::string& uid) {
+void JobTable::note_removal(const std::string& key, const std::string& uid) {
   rows_changed_ = ++version_;
-  removals_.push_back({version_, uid});
+  removals_.push_back({version_, uid, key.substr(0, key.find('/'))});
   if (removals_.size() <= kRemovals) return;
   forgotten_ = removals_.front().version;
   removals_.pop_front();
@@ -60,29 +69,39 @@ const JobTable::Job* JobTable::find(const std::string& key) const {
   return found == jobs_.end() ? nullptr : &found->second;
 }
 
-std::string JobTable::list_json() const {
+std::string JobTable::list_json(const Namespaces& namespaces) const {
   std::string text = str_cat("{\"version\":\"", version_, "\",\"jobs\":[");
   bool first = true;
   for (const auto& [key, job] : jobs_) {
+    if (!sees(namespaces, key)) continue;
     if (!std::exchange(first, false)) text += ',';
     text += job.row;
   }
   return text + str_cat("],\"leftOut\":", kube::dump(Json(left_out_)), "}");
 }
 
-std::string JobTable::delta_json(std::uint64_t since) const {
-  const bool full = since == 0 || since < forgotten_ || since > version_;
+bool JobTable::has_news(std::uint64_t since, const Namespaces& namespaces) const {
+  if (is_whole(since)) return true;
+  const auto is_new = [&](const auto& each) {
+    return each.second.row_changed > since && sees(namespaces, each.first);
+  };
+  const auto went = [&](const Removal& each) { return each.version > since && sees(namespaces, each.ns); };
+  return std::ranges::any_of(jobs_, is_new) || std::ranges::any_of(removals_, went);
+}
+
+std::string JobTable::delta_json(std::uint64_t since, const Namespaces& namespaces) const {
+  const bool full = is_whole(since);
   std::string text =
       str_cat("{\"version\":\"", version_, "\",\"full\":", full ? "true" : "false", ",\"rows\":[");
   bool first = true;
   for (const auto& [key, job] : jobs_) {
-    if (!full && job.row_changed <= since) continue;
+    if ((!full && job.row_changed <= since) || !sees(namespaces, key)) continue;
     if (!std::exchange(first, false)) text += ',';
     text += job.row;
   }
   Json removed = Json::array();
   for (const Removal& each : removals_) {
-    if (full || each.version <= since) continue;
+    if (full || each.version <= since || !sees(namespaces, each.ns)) continue;
     // A run that is made again has its uid again.
     const bool there =
         std::ranges::any_of(jobs_, [&](const auto& job) { return job.second.uid == each.uid; });

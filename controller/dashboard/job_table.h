@@ -12,6 +12,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -20,6 +21,9 @@
 #include "controller/cluster/kube/json.h"
 
 namespace paceline::dashboard {
+
+// Namespaces that may be seen; null: all.
+using Namespaces = std::shared_ptr<const std::set<std::string>>;
 
 // namespace/name
 std::string key_of(std::string_view ns, std::string_view name);
@@ -47,20 +51,23 @@ class JobTable {
   const Job* find(const std::string& key) const;
   const std::map<std::string, Job>& jobs() const { return jobs_; }
 
-  // {"version","jobs","leftOut"}
-  std::string list_json() const;
+  // {"version","jobs","leftOut"}, of these namespaces; null: of all.
+  std::string list_json(const Namespaces& namespaces = nullptr) const;
   // {"version","full","rows","removed"}: what is new for a reader who knows `since`; 0: all.
-  std::string delta_json(std::uint64_t since) const;
+  std::string delta_json(std::uint64_t since, const Namespaces& namespaces = nullptr) const;
   // Whether a reader who knows `since` would hear of anything.
   bool has_news(std::uint64_t since) const { return rows_changed_ > since; }
+  // Likewise, a reader who sees these namespaces.
+  bool has_news(std::uint64_t since, const Namespaces& namespaces) const;
 
  private:
   struct Removal {
     std::uint64_t version;
-    std::string uid;
+    std::string uid, ns;
   };
 
-  void note_removal(const std::string& uid);
+  void note_removal(const std::string& key, const std::string& uid);
+  bool is_whole(std::uint64_t since) const { return since == 0 || since < forgotten_ || since > version_; }
 
   std::map<std::string, Job> jobs_;
   std::deque<Removal> removals_;

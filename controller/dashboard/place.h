@@ -15,16 +15,21 @@
 
 namespace paceline::dashboard {
 
+// Somebody at a dashboard.
+struct Viewer {
+  std::string user;
+  std::string token;  // the API server's, of his own; empty: he has the rights of the dashboard's process
+};
+
 class Place {
  public:
   virtual ~Place() = default;
 
-  // "Local" or "Cluster", and whose rights its viewers have.
-  virtual std::string kind() const = 0;
-  virtual std::string user() const = 0;
+  // {"place": "Local" or "Cluster", ...}: docs/dashboard-api.md, Session.
+  virtual kube::Json about() const = 0;
 
-  // Reads and edits jobs; for one thread.
-  virtual std::unique_ptr<jobs::JobSource> source() = 0;
+  // Reads and edits jobs with the viewer's rights; for one thread.
+  virtual absl::StatusOr<std::unique_ptr<jobs::JobSource>> source(const Viewer& viewer) = 0;
   // The job as its user wrote it.
   virtual absl::StatusOr<std::string> yaml(const kube::Json& object) = 0;
   // Calls `use` with what is known of the job's steps by now.

@@ -1,7 +1,9 @@
 #include "controller/dashboard/server.h"
 
 #include <functional>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "base/guarded.h"
 #include "base/status.h"
@@ -9,6 +11,7 @@
 #include "controller/dashboard/api.h"
 #include "controller/dashboard/assets.h"
 #include "controller/dashboard/guard.h"
+#include "controller/dashboard/session_gate.h"
 #include "controller/web/http_server.h"
 #include "controller/web/listen_socket.h"
 
@@ -23,18 +26,21 @@ constexpr web::HttpLimits kLimits{.connections = Server::kConnections,
 
 class ServerImpl final : public Server {
  public:
-  ServerImpl(Board& board, Place& place, int port, const std::string& version, const Clock& clock)
+  ServerImpl(Board& board, Place& place, int port, const ServerOptions& options, const Clock& clock)
       : board_(board),
         port_(port),
-        api_(board, place,
-             {.version = version,
-              .hosts = loopback_hosts(port),
-              .cookie = str_cat("paceline_session_", port),
+        sessions_(options.user, str_cat("paceline_session_", port)),
+        gate_(options.gate == nullptr ? sessions_ : *options.gate),
+        api_(board, place, gate_,
+             {.version = options.version,
+              .hosts = options.gate == nullptr ? loopback_hosts(port) : std::vector<std::string>(),
+              .audit = options.audit,
               .assets = embedded_assets()},
              clock, [this] { wake(); }) {}
   ~ServerImpl() override {
     board_.on_news(nullptr);
-    http_.reset();  // before the API that it asks
+    http_.reset();  // before the API that it asks, as is the gate
+    gate_.close();
   }
 
   absl::Status serve(web::ListenSocket socket, const Clock& clock) {
@@ -52,7 +58,7 @@ class ServerImpl final : public Server {
   int port() const override { return port_; }
   unsigned viewers() const override { return http_->streams(); }
   std::string new_address() override {
-    return str_cat("http://127.0.0.1:", port_, "/#token=", api_.new_token());
+    return str_cat("http://127.0.0.1:", port_, "/#token=", sessions_.new_token());
   }
 
  private:
@@ -65,15 +71,17 @@ class ServerImpl final : public Server {
   const int port_;
   std::unique_ptr<web::HttpServer> http_;
   Guarded<std::function<void()>> wake_;
+  SessionGate sessions_;
+  Gate& gate_;
   Api api_;
 };
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Server>> Server::start(Board& board, Place& place, int port,
-                                                      const std::string& version, const Clock& clock) {
-  PL_ASSIGN_OR_RETURN(web::ListenSocket socket, web::listen_on(str_cat("127.0.0.1:", port)));
-  auto server = std::make_unique<ServerImpl>(board, place, socket.port, version, clock);
+absl::StatusOr<std::unique_ptr<Server>> Server::start(Board& board, Place& place,
+                                                      const ServerOptions& options, const Clock& clock) {
+  PL_ASSIGN_OR_RETURN(web::ListenSocket socket, web::listen_on(options.address));
+  auto server = std::make_unique<ServerImpl>(board, place, socket.port, options, clock);
   PL_RETURN_IF_ERROR(server->serve(std::move(socket), clock));
   return server;
 }

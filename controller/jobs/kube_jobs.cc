@@ -30,6 +30,14 @@ std::string job_text(const std::string& ns, const std::string& name) {
   return str_cat(ns, "/", name);
 }
 
+Json printable(Json object) {
+  if (!object.contains("apiVersion")) object["apiVersion"] = kube::kTrainingJobs.api_version;
+  if (!object.contains("kind")) object["kind"] = kube::kTrainingJobs.kind;
+  if (object.contains("metadata") && object["metadata"].is_object())
+    object["metadata"].erase("managedFields");
+  return object;
+}
+
 absl::StatusOr<KubeJobs::Listed> KubeJobs::list(const kube::Scope& scope, const Asked& asked) {
   for (int attempt = 1;; ++attempt) {
     std::vector<Json> objects;

@@ -45,6 +45,7 @@ class KubeJobs : public virtual JobSource {
   absl::Status plain(const absl::Status& status, const Asked& asked) const {
     return api_error_text(status, asked, cluster_);
   }
+  const std::string& cluster() const { return cluster_; }
   kube::ApiClient& api() { return api_; }
   const std::stop_token& stop() const { return stop_; }
 
@@ -55,6 +56,10 @@ class KubeJobs : public virtual JobSource {
   const std::stop_token stop_;
   const kube::Pause pause_;
 };
+
+// The object as the API server gave it, without managedFields; with apiVersion and kind, which lists leave
+// out.
+kube::Json printable(kube::Json object);
 
 // "team-a/digits"
 std::string job_text(const std::string& ns, const std::string& name);

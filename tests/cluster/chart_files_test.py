@@ -216,7 +216,8 @@ class RightsTest(unittest.TestCase):
     RESOURCES = {"kPods": ("", "pods"), "kServices": ("", "services"), "kNodes": ("", "nodes"),
                  "kSecrets": ("", "secrets"), "kEvents": ("events.k8s.io", "events"),
                  "kPodEvents": ("", "events"), "kLeases": ("coordination.k8s.io", "leases"),
-                 "kTrainingJobs": ("paceline.dev", "trainingjobs")}
+                 "kTrainingJobs": ("paceline.dev", "trainingjobs"), "kTokenReviews": ("authentication.k8s.io", "tokenreviews"),
+                 "kAccessReviews": ("authorization.k8s.io", "subjectaccessreviews")}
     VERBS = {"get": "get", "create": "create", "remove": "delete", "apply": "patch", "merge_patch": "patch"}
     # With blockOwnerDeletion in what it creates, it must be allowed to update the owner's finalizers where the cluster checks that.
     NOT_CALLED = {("paceline.dev", "trainingjobs/finalizers", "update")}

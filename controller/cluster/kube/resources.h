@@ -25,6 +25,9 @@ inline constexpr Resource kNodes{"v1", "nodes", "Node"};
 inline constexpr Resource kSecrets{"v1", "secrets", "Secret"};
 inline constexpr Resource kEvents{"events.k8s.io/v1", "events", "Event"};
 inline constexpr Resource kLeases{"coordination.k8s.io/v1", "leases", "Lease"};
+inline constexpr Resource kTokenReviews{"authentication.k8s.io/v1", "tokenreviews", "TokenReview"};
+inline constexpr Resource kAccessReviews{"authorization.k8s.io/v1", "subjectaccessreviews",
+                                         "SubjectAccessReview"};
 inline constexpr Resource kTrainingJobs{"paceline.dev/v1alpha1", "trainingjobs", "TrainingJob"};
 
 // What is added to objects, and found again by.

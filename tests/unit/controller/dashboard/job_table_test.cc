@@ -105,5 +105,28 @@ TEST(JobTableTest, ListsTellWhatIsLeftOut) {
   EXPECT_THAT(Json::parse(table.list_json())["jobs"], IsEmpty());
 }
 
+TEST(JobTableTest, ReadersSeeTheirNamespacesAlone) {
+  JobTable table;
+  const auto in_b = [](const std::string& name) {
+    Json of = object(name, name);
+    of["metadata"]["namespace"] = "b";
+    return of;
+  };
+  const auto only = [](const char* ns) {
+    return std::make_shared<const std::set<std::string>>(std::set<std::string>{ns});
+  };
+  table.put(object("x", "1"), row("x"));
+  table.put(in_b("y"), row("y"));
+  EXPECT_THAT(names_in(Json::parse(table.list_json(only("a")))["jobs"]), ElementsAre("x"));
+  EXPECT_THAT(names_in(Json::parse(table.delta_json(0, only("b")))["rows"]), ElementsAre("y"));
+  EXPECT_THAT(Json::parse(table.list_json(only("c")))["jobs"], IsEmpty());
+  const std::uint64_t before = table.version();
+  table.remove("b/y");
+  EXPECT_FALSE(table.has_news(before, only("a")));
+  EXPECT_TRUE(table.has_news(before, only("b")));
+  EXPECT_THAT(Json::parse(table.delta_json(before, only("a")))["removed"], IsEmpty());
+  EXPECT_EQ(Json::parse(table.delta_json(before, only("b")))["removed"], Json({"y"}));
+}
+
 }  // namespace
 }  // namespace paceline::dashboard

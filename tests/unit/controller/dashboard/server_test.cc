@@ -70,9 +70,10 @@ class FakeSource final : public jobs::JobSource {
 
 class FakePlace final : public Place {
  public:
-  std::string kind() const override { return "Local"; }
-  std::string user() const override { return "ada"; }
-  std::unique_ptr<jobs::JobSource> source() override { return std::make_unique<FakeSource>(done); }
+  Json about() const override { return {{"place", "Local"}}; }
+  absl::StatusOr<std::unique_ptr<jobs::JobSource>> source(const Viewer&) override {
+    return std::make_unique<FakeSource>(done);
+  }
   absl::StatusOr<std::string> yaml(const Json&) override { return "kind: TrainingJob\n"; }
   absl::Status use_series(const Json&, const std::function<void(const JobSeries&)>& use) override {
     JobSeries series;
@@ -99,7 +100,7 @@ class ServerTest : public ::testing::Test {
  protected:
   void SetUp() override {
     board_.apply({.objects = {running_job()}});
-    auto server = Server::start(board_, place_, 0, "1.2.3", clock_);
+    auto server = Server::start(board_, place_, {.version = "1.2.3", .user = "ada"}, clock_);
     ASSERT_TRUE(server.ok()) << server.status();
     server_ = *std::move(server);
   }
@@ -301,8 +302,10 @@ TEST_F(ServerTest, ActionsAreDoneAndRecorded) {
   EXPECT_EQ(post(str_cat(kJob, "/suspend")).status, 202);
   EXPECT_EQ(post(str_cat(kJob, "/scale"), "{\"replicas\": 4}").status, 202);
   EXPECT_EQ(place_.done.lock()->patches,
-            (std::vector{Json::parse(R"({"spec":{"runPolicy":{"suspend":true}}})"),
-                         Json::parse(R"({"spec":{"replicaSpecs":{"worker":{"replicas":4}}}})")}));
+            (std::vector{
+                Json::parse(R"({"metadata":{"uid":"digits"},"spec":{"runPolicy":{"suspend":true}}})"),
+                Json::parse(
+                    R"({"metadata":{"uid":"digits"},"spec":{"replicaSpecs":{"worker":{"replicas":4}}}})")}));
   EXPECT_EQ(ask(text_of("DELETE", kJob, session())).status, 202);
   (void)place_.done.lock_when([](const Done& done) { return !done.removed.empty(); },
                               std::chrono::minutes(1));
@@ -362,7 +365,9 @@ TEST_F(ServerTest, HugeAndOddRequestsAreRefused) {
 }
 
 TEST_F(ServerTest, PortsInUseAreAnError) {
-  EXPECT_EQ(Server::start(board_, place_, server_->port(), "1", clock_).status().code(),
+  EXPECT_EQ(Server::start(board_, place_, {.address = str_cat("127.0.0.1:", server_->port())}, clock_)
+                .status()
+                .code(),
             absl::StatusCode::kUnavailable);
 }
 

@@ -6,9 +6,9 @@
 #include <string>
 #include <string_view>
 
-namespace paceline::cli {
+namespace paceline::jobs {
 
 // REQUIRES: `json` is JSON. Ends with a newline.
 std::string yaml_of(std::string_view json);
 
-}  // namespace paceline::cli
+}  // namespace paceline::jobs

@@ -1,4 +1,4 @@
-#include "cli/view/yaml.h"
+#include "controller/jobs/yaml.h"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -6,11 +6,11 @@
 #include "base/check.h"
 #include "base/text.h"
 
-namespace paceline::cli {
+namespace paceline::jobs {
 
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 bool is_letter(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
@@ -36,17 +36,17 @@ bool is_plain(const std::string& text) {
   return true;
 }
 
-std::string scalar(const Json& json) {
+std::string scalar(const OrderedJson& json) {
   if (json.is_string() && is_plain(json.get_ref<const std::string&>())) return json.get<std::string>();
   return json.dump(-1, ' ', false,
-                   Json::error_handler_t::replace);  // JSON's texts are YAML's double-quoted ones
+                   OrderedJson::error_handler_t::replace);  // JSON's texts are YAML's double-quoted ones
 }
 
-bool is_block(const Json& json) {
+bool is_block(const OrderedJson& json) {
   return (json.is_object() || json.is_array()) && !json.empty();
 }
 
-void write(const Json& json, std::size_t indent, bool first_in_line, std::string& out) {
+void write(const OrderedJson& json, std::size_t indent, bool first_in_line, std::string& out) {
   const auto begin_line = [&] {
     if (!first_in_line) out.append(indent, ' ');
     first_in_line = false;
@@ -64,7 +64,7 @@ void write(const Json& json, std::size_t indent, bool first_in_line, std::string
     }
     return;
   }
-  for (const Json& item : json) {
+  for (const OrderedJson& item : json) {
     begin_line();
     out += "- ";
     if (is_block(item)) {
@@ -78,7 +78,7 @@ void write(const Json& json, std::size_t indent, bool first_in_line, std::string
 }  // namespace
 
 std::string yaml_of(std::string_view json) {
-  const Json value = Json::parse(json, nullptr, false);
+  const OrderedJson value = OrderedJson::parse(json, nullptr, false);
   PL_CHECK(!value.is_discarded(), "yaml_of() takes JSON");
   if (!is_block(value)) return scalar(value) + "\n";
   std::string out;
@@ -86,4 +86,4 @@ std::string yaml_of(std::string_view json) {
   return out;
 }
 
-}  // namespace paceline::cli
+}  // namespace paceline::jobs

@@ -1,10 +1,10 @@
-#include "cli/view/yaml.h"
+#include "controller/jobs/yaml.h"
 
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
 
-namespace paceline::cli {
+namespace paceline::jobs {
 namespace {
 
 TEST(YamlTest, BlockStyleWithListsAsKubectlPrintsThem) {
@@ -40,4 +40,4 @@ TEST(YamlTest, TextsThatCouldBeSomethingElseAreQuoted) {
 }
 
 }  // namespace
-}  // namespace paceline::cli
+}  // namespace paceline::jobs

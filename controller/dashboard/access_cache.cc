@@ -1,0 +1,49 @@
+#include "controller/dashboard/access_cache.h"
+
+#include <algorithm>
+
+namespace paceline::dashboard {
+
+namespace {
+
+template <typename Kept>
+auto fresh(Kept* kept, TimePoint now) {
+  using Value = decltype(kept->value);
+  return kept == nullptr || kept->until <= now ? std::optional<Value>() : std::optional<Value>(kept->value);
+}
+
+}  // namespace
+
+std::optional<std::optional<Somebody>> AccessCache::who(const std::string& token, TimePoint now) {
+  return fresh(who_.find(token), now);
+}
+
+bool AccessCache::was_somebodys(const std::string& token) {
+  const auto* const kept = who_.find(token);
+  return kept != nullptr && kept->value.has_value();
+}
+
+void AccessCache::put_who(const std::string& token, std::optional<Somebody> who, TimePoint now) {
+  who_.put(token, {std::move(who), now + kKept});
+}
+
+std::optional<bool> AccessCache::may(const std::string& right, TimePoint now) {
+  return fresh(may_.find(right), now);
+}
+
+void AccessCache::put_may(const std::string& right, bool allowed, TimePoint now) {
+  may_.put(right, {allowed, now + kKept});
+}
+
+bool UserLimits::take(const std::string& user, TimePoint now) {
+  Bucket* bucket = buckets_.find(user);
+  if (bucket == nullptr) bucket = &buckets_.put(user, {burst_, now});
+  const double elapsed = std::chrono::duration<double>(now - bucket->filled).count();
+  bucket->tokens = std::min(burst_, bucket->tokens + elapsed * per_second_);
+  bucket->filled = now;
+  if (bucket->tokens < 1) return false;
+  bucket->tokens -= 1;
+  return true;
+}
+
+}  // namespace paceline::dashboard

@@ -1,0 +1,99 @@
+#pragma once
+
+// Answers of the API server on who somebody is and what he may, each for kKept; and how often each user may
+// ask. Bounded: kMost answers, and kMost users; the oldest goes. Pure; one thread at a time; `now` must not
+// go back.
+
+#include <cstddef>
+#include <iterator>
+#include <list>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+
+namespace paceline::dashboard {
+
+// The newest values by their keys, at most `most`.
+template <typename Value>
+class NewestValues {
+ public:
+  explicit NewestValues(std::size_t most) : most_(most) {}
+
+  Value* find(const std::string& key) {
+    const auto found = values_.find(key);
+    return found == values_.end() ? nullptr : &found->second.first;
+  }
+  Value& put(const std::string& key, Value value) {
+    if (const auto found = values_.find(key); found != values_.end()) {
+      order_.erase(found->second.second);
+      values_.erase(found);
+    }
+    if (values_.size() >= most_) {
+      values_.erase(order_.front());
+      order_.pop_front();
+    }
+    order_.push_back(key);
+    return values_.emplace(key, std::pair(std::move(value), std::prev(order_.end()))).first->second.first;
+  }
+  std::size_t size() const { return values_.size(); }
+
+ private:
+  const std::size_t most_;
+  std::list<std::string> order_;  // the one that was put first is the first
+  std::map<std::string, std::pair<Value, std::list<std::string>::iterator>> values_;
+};
+
+// Somebody as the API server knows him.
+struct Somebody {
+  std::string user, uid;
+  std::map<std::string, std::vector<std::string>> extra;
+  std::vector<std::string> groups;
+  bool operator==(const Somebody&) const = default;
+};
+
+class AccessCache {
+ public:
+  static constexpr Duration kKept = std::chrono::seconds(10);
+  static constexpr std::size_t kMost = 4096;
+
+  // A token is somebody's, or nobody's; nothing: it is not known.
+  std::optional<std::optional<Somebody>> who(const std::string& token, TimePoint now);
+  // It was somebody's when it was asked for last.
+  bool was_somebodys(const std::string& token);
+  void put_who(const std::string& token, std::optional<Somebody> who, TimePoint now);
+  std::optional<bool> may(const std::string& right, TimePoint now);
+  void put_may(const std::string& right, bool allowed, TimePoint now);
+
+ private:
+  template <typename Value>
+  struct Kept {
+    Value value;
+    TimePoint until{};
+  };
+  NewestValues<Kept<std::optional<Somebody>>> who_{kMost};
+  NewestValues<Kept<bool>> may_{kMost};
+};
+
+// Requests of each user: `per_second` in the long run, `burst` at once.
+class UserLimits {
+ public:
+  static constexpr std::size_t kMost = 4096;
+  UserLimits(double per_second, double burst) : per_second_(per_second), burst_(burst) {}
+
+  // False: too many.
+  bool take(const std::string& user, TimePoint now);
+
+ private:
+  struct Bucket {
+    double tokens = 0;
+    TimePoint filled{};
+  };
+  const double per_second_, burst_;
+  NewestValues<Bucket> buckets_{kMost};
+};
+
+}  // namespace paceline::dashboard

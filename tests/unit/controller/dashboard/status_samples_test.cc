@@ -1,0 +1,98 @@
+#include "controller/dashboard/status_samples.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "controller/cluster/kube/times.h"
+
+namespace paceline::dashboard {
+namespace {
+
+using kube::Json;
+
+constexpr Step kLast = std::numeric_limits<Step>::max();
+const WallTime kBegin = *kube::parse_time("2026-01-31T12:00:00Z");
+
+Json sampled_job(Step step, double slow_ms = 20) {
+  const auto member = [](int index, double ms) {
+    return Json{{"role", "worker"},    {"index", index}, {"rank", 1 - index},
+                {"computeMs", ms - 1}, {"waitMs", 1.0},  {"stepMs", ms}};
+  };
+  return {{"status",
+           {{"startTime", "2026-01-31T12:00:00Z"},
+            {"progress", {{"step", step}, {"loss", 1.0 / static_cast<double>(step)}}},
+            {"members", Json::array({member(0, 10), member(1, slow_ms)})}}}};
+}
+
+TEST(StatusSamplesTest, StepsAndMembersAreTold) {
+  StatusSamples samples;
+  EXPECT_EQ(samples.newest(), -1);
+  EXPECT_TRUE(samples.add(sampled_job(8), kBegin + std::chrono::seconds(1)));
+  EXPECT_FALSE(samples.add(sampled_job(8), kBegin + std::chrono::seconds(2)));
+  EXPECT_TRUE(samples.add(sampled_job(16), kBegin + std::chrono::seconds(3)));
+  EXPECT_EQ(samples.newest(), 16);
+  const JobSeries series = samples.series();
+  const JobSeries::Points points = series.points(100);
+  EXPECT_EQ(points.steps, (std::vector<Step>{8, 16}));
+  EXPECT_EQ(points.seconds, (std::vector<double>{1, 3}));
+  EXPECT_DOUBLE_EQ(points.steps_per_second[1], 4);
+  const JobSeries::HeatMap map = series.heat_map(0, kLast, 100);
+  EXPECT_EQ(map.members, (std::vector<std::string>{"worker-1", "worker-0"}));
+  EXPECT_EQ(map.ranks, 2U);
+  // Between the two, what the second said holds for each step.
+  const std::size_t part = kParts.size() - 1;
+  for (std::size_t i = 0; i < map.steps.size(); ++i) {
+    const float ms = map.ms[part][i];
+    if (map.steps[i] > 8) {
+      EXPECT_EQ(ms, 20) << map.steps[i];
+    } else if (map.steps[i] < 8) {
+      EXPECT_TRUE(std::isnan(ms)) << map.steps[i];
+    }
+  }
+}
+
+TEST(StatusSamplesTest, NothingIsKnownWithoutProgress) {
+  StatusSamples samples;
+  EXPECT_FALSE(samples.add(Json::object(), kBegin));
+  EXPECT_FALSE(samples.add(Json::parse(R"({"status": {"progress": "x", "members": 3}})"), kBegin));
+  EXPECT_EQ(samples.series().newest(), -1);
+}
+
+TEST(StatusSamplesTest, EvaluationsAreToldOnce) {
+  StatusSamples samples;
+  for (Step step = 1; step <= 4; ++step) {
+    Json told = sampled_job(step);
+    told["status"]["progress"]["testAccuracy"] = step < 3 ? 0.5 : 0.6;
+    samples.add(told, kBegin);
+  }
+  const JobSeries series = samples.series();
+  ASSERT_EQ(series.evaluations().size(), 2U);
+  EXPECT_EQ(series.evaluations()[0].step, 1);
+  EXPECT_EQ(series.evaluations()[1].step, 3);
+}
+
+TEST(StatusSamplesTest, ItGoesOnFromAnEarlierCheckpoint) {
+  StatusSamples samples;
+  for (const Step step : {10, 20, 30, 15}) samples.add(sampled_job(step), kBegin);
+  EXPECT_EQ(samples.series().points(100).steps, (std::vector<Step>{10, 15}));
+}
+
+TEST(StatusSamplesTest, LongJobsKeepBoundedSamples) {
+  StatusSamples samples;
+  for (Step step = 1; step <= 5000; ++step) samples.add(sampled_job(step * 100), kBegin);
+  const JobSeries series = samples.series();
+  EXPECT_LE(series.points(100'000).steps.size(), StatusSamples::kSamples);
+  EXPECT_EQ(samples.newest(), 500'000);
+  // Fine where it is new, coarse where it is old; all of it is told of.
+  const std::vector<Step> steps = series.points(1'000'000).steps;
+  EXPECT_LE(steps.front(), 100);
+  std::size_t early = 0, late = 0;
+  for (const Step step : steps) ++(step < 250'000 ? early : late);
+  EXPECT_GT(early, 10U);
+  EXPECT_GT(late, 4 * early);
+}
+
+}  // namespace
+}  // namespace paceline::dashboard

@@ -1,0 +1,165 @@
+#include "controller/dashboard/token_gate.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <future>
+#include <map>
+#include <set>
+#include <thread>
+
+#include "base/text.h"
+#include "controller/cluster/kube/resources.h"
+#include "tests/support/fake_clock.h"
+
+namespace paceline::dashboard {
+namespace {
+
+using kube::Json;
+
+// Answers reviews by tables, and counts them.
+class ReviewServer final : public kube::Transport {
+ public:
+  absl::StatusOr<kube::Response> call(const kube::Request& request) override {
+    if (broken) return absl::UnavailableError("gone");
+    Json object = Json::parse(request.body);
+    if (request.path.find("tokenreviews") != std::string::npos) {
+      ++token_reviews;
+      const auto found = users.find(kube::text_at(object, {"spec", "token"}));
+      object["status"] = {{"authenticated", found != users.end()}};
+      if (found != users.end())
+        object["status"]["user"] = {{"username", found->second}, {"groups", Json::array({"g"})}};
+    } else {
+      ++access_reviews;
+      const Json& spec = kube::at(object, {"spec"});
+      const Json& of = kube::at(spec, {"resourceAttributes"});
+      EXPECT_EQ(kube::text_at(of, {"group"}), "paceline.dev");
+      EXPECT_EQ(kube::at(spec, {"groups"}), Json::array({"g"}));
+      object["status"] = {
+          {"allowed", rights.contains({kube::text_at(spec, {"user"}), kube::text_at(of, {"verb"}),
+                                       kube::text_at(of, {"namespace"})})}};
+    }
+    return kube::Response{201, object.dump(), std::nullopt, "application/json"};
+  }
+  absl::StatusOr<kube::Response> stream(const kube::Request&, const std::function<bool(std::string_view)>&,
+                                        std::stop_token) override {
+    return absl::UnimplementedError("");
+  }
+  std::map<std::string, std::string> users{{"t-ada", "ada"}, {"t-bob", "bob"}};
+  std::set<std::tuple<std::string, std::string, std::string>> rights{
+      {"ada", "get", "a"}, {"ada", "list", "a"}, {"ada", "update", "a"}, {"bob", "list", ""}};
+  std::atomic<bool> broken = false;
+  std::atomic<int> token_reviews = 0, access_reviews = 0;
+};
+
+class TokenGateTest : public ::testing::Test {
+ protected:
+  static web::HttpRequest request(const std::string& token) {
+    web::HttpRequest request{.method = "GET", .path = "/"};
+    if (!token.empty()) request.headers["authorization"] = "Bearer " + token;
+    return request;
+  }
+  Admission admitted(const std::string& token, const Need& need) {
+    std::promise<Admission> promise;
+    gate_.admit(request(token), need, [&](Admission admission) { promise.set_value(std::move(admission)); });
+    return promise.get_future().get();
+  }
+  int refused(const std::string& token, const Need& need) {
+    const Admission admission = admitted(token, need);
+    return admission.refusal ? admission.refusal->status : 0;
+  }
+
+  FakeClock clock_;
+  ReviewServer server_;
+  kube::ApiClient api_{server_, clock_, 1, {}, [](Duration, std::stop_token) { return true; }};
+  TokenGate gate_{api_, [] { return std::set<std::string>{"a", "b"}; }, clock_};
+};
+
+const Need kGet{.verb = "get", .ns = "a", .name = "x"};
+
+TEST_F(TokenGateTest, NothingGoesWithoutAToken) {
+  EXPECT_EQ(refused("", {}), 401);
+  EXPECT_EQ(refused("wrong", {}), 401);
+  EXPECT_EQ(refused("wrong", kGet), 401);
+  EXPECT_EQ(refused(std::string(20'000, 'x'), {}), 401);
+  EXPECT_EQ(server_.access_reviews, 0);
+}
+
+TEST_F(TokenGateTest, RightsOnAJobAreAskedFor) {
+  EXPECT_EQ(refused("t-ada", kGet), 0);
+  EXPECT_EQ(admitted("t-ada", kGet).viewer.user, "ada");
+  EXPECT_EQ(admitted("t-ada", kGet).viewer.token, "t-ada");
+  EXPECT_EQ(refused("t-ada", {.verb = "update", .ns = "a", .name = "x"}), 0);
+  EXPECT_EQ(refused("t-ada", {.verb = "delete", .ns = "a", .name = "x"}), 403);
+  EXPECT_EQ(refused("t-ada", {.verb = "get", .ns = "b", .name = "x"}), 403);
+  EXPECT_EQ(refused("t-bob", kGet), 403);
+  EXPECT_EQ(admitted("t-bob", kGet).viewer.user, "bob") << "for the audit";
+}
+
+TEST_F(TokenGateTest, ListsAreOfNamespacesThatMayBeListed) {
+  const auto seen = admitted("t-ada", {.lists = true}).sight->look({}).namespaces;
+  ASSERT_NE(seen, nullptr);
+  EXPECT_EQ(*seen, std::set<std::string>{"a"});
+  EXPECT_EQ(admitted("t-bob", {.lists = true}).sight->look({}).namespaces, nullptr);
+}
+
+TEST_F(TokenGateTest, AnswersCountForSecondsOnly) {
+  EXPECT_EQ(refused("t-ada", kGet), 0);
+  server_.rights.clear();
+  EXPECT_EQ(refused("t-ada", kGet), 0);
+  EXPECT_EQ(server_.access_reviews, 1);
+  clock_.advance(AccessCache::kKept);
+  EXPECT_EQ(refused("t-ada", kGet), 403);
+  server_.users.clear();
+  clock_.advance(AccessCache::kKept);
+  EXPECT_EQ(refused("t-ada", kGet), 401);
+}
+
+TEST_F(TokenGateTest, RequestsAreRefusedWhereTheServerDoesNotAnswer) {
+  server_.broken = true;
+  EXPECT_EQ(refused("t-ada", kGet), 503);
+}
+
+TEST_F(TokenGateTest, UsersThatAskTooOftenAreHeldBack) {
+  int answered = 0;
+  for (int i = 0; i < 2 * static_cast<int>(TokenGate::kBurst); ++i)
+    answered += refused("t-ada", {}) == 0 ? 1 : 0;
+  EXPECT_EQ(answered, static_cast<int>(TokenGate::kBurst));
+  EXPECT_EQ(refused("t-ada", {}), 429);
+  EXPECT_EQ(refused("t-bob", {}), 0);
+}
+
+TEST_F(TokenGateTest, UnknownTokensAreReviewedSeldom) {
+  for (int i = 0; i < 200; ++i) (void)refused(str_cat("guess-", i), {});
+  EXPECT_EQ(server_.token_reviews, static_cast<int>(TokenGate::kReviewsBurst));
+}
+
+TEST_F(TokenGateTest, StreamsEndWithTheirRights) {
+  const Admission admission = admitted("t-ada", {.lists = true, .of_stream = true});
+  Sight& sight = *admission.sight;
+  EXPECT_FALSE(sight.look(clock_.now()).over);
+  server_.users.clear();
+  clock_.advance(AccessCache::kKept);
+  (void)sight.look(clock_.now());  // asks
+  while (!sight.look(clock_.now()).over) std::this_thread::yield();
+}
+
+TEST_F(TokenGateTest, StreamsSeeWhatMayBeSeenBySeconds) {
+  const Admission admission = admitted("t-ada", {.lists = true, .of_stream = true});
+  Sight& sight = *admission.sight;
+  server_.rights.insert({"ada", "list", "b"});
+  clock_.advance(AccessCache::kKept);
+  while (sight.look(clock_.now()).namespaces->size() != 2) std::this_thread::yield();
+}
+
+TEST_F(TokenGateTest, StreamsEndWhereTheServerDoesNotAnswerForLong) {
+  const Admission admission = admitted("t-ada", {.lists = true, .of_stream = true});
+  server_.broken = true;
+  clock_.advance(AccessCache::kKept);
+  EXPECT_FALSE(admission.sight->look(clock_.now()).over);
+  clock_.advance(TokenGate::kPatience);
+  EXPECT_TRUE(admission.sight->look(clock_.now()).over);
+}
+
+}  // namespace
+}  // namespace paceline::dashboard
