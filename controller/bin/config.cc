@@ -53,6 +53,8 @@ void visit(api::FieldVisitor& v, Config& c) {
     v.choice({.name = "level"}, c.log_level);
   });
   v.object({.name = "health"}, [&] { v.text({.name = "address"}, api::TextKind::kPath, c.health_address); });
+  v.object({.name = "dashboard"},
+           [&] { v.text({.name = "address"}, api::TextKind::kPath, c.dashboard_address); });
   v.object({.name = "coordinator"}, [&] {
     v.text({.name = "listen"}, api::TextKind::kPath, c.coordinator_listen);
     v.text({.name = "address"}, api::TextKind::kPath, c.coordinator_address);

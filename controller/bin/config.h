@@ -41,6 +41,7 @@ struct Config {
   LogLevel log_level = LogLevel::kInfo;
   LogLevel member_log_level = LogLevel::kInfo;
   std::string health_address = "0.0.0.0:8080";
+  std::string dashboard_address;  // empty: no dashboard
   std::string coordinator_listen = "0.0.0.0:7070";
   std::string coordinator_address;  // for pods; empty: as it listens
   Tls tls;

@@ -75,6 +75,7 @@ class ControllerImpl final : public Controller {
     elector_.reset();
     starter_ = {};
     stop_.request_stop();
+    dashboard_.reset();
     const std::lock_guard lock(leading_mutex_);
     reconciler_.reset();
     coordinators_.reset();
@@ -99,14 +100,26 @@ class ControllerImpl final : public Controller {
     };
     PL_ASSIGN_OR_RETURN(web_,
                         web::HttpServer::start(options_.config.health_address, std::move(handlers), clock_));
+    if (!options_.config.dashboard_address.empty()) {
+      auto started = ClusterDashboard::start({.address = options_.config.dashboard_address,
+                                              .ns = options_.config.ns,
+                                              .instance = options_.identity,
+                                              .transport_of = options_.transport_of,
+                                              .seed = options_.seed + 5},
+                                             transport_, clock_, log_);
+      PL_RETURN_IF_ERROR(with_context(started.status(), "dashboard.address"));
+      dashboard_ = *std::move(started);
+    }
     warmer_ = std::jthread([this](const std::stop_token& stop) { warm_up(stop); });
     return absl::OkStatus();
   }
 
   int health_port() const override { return web_->port(); }
+  int dashboard_port() const override { return dashboard_ == nullptr ? 0 : dashboard_->port(); }
   bool leads() const override { return leading_.load() && !lost_.load(); }
 
   absl::Status shut_down() override {
+    dashboard_.reset();
     warmer_ = {};
     bool drained = true;
     std::jthread starter;
@@ -306,6 +319,7 @@ class ControllerImpl final : public Controller {
   std::unique_ptr<reconcile::Reconciler> reconciler_;
 
   std::unique_ptr<web::HttpServer> web_;
+  std::unique_ptr<ClusterDashboard> dashboard_;
   std::unique_ptr<lease::LeaderElector> elector_;  // made by the warmer's thread; main's after that has ended
   std::jthread warmer_;
 };

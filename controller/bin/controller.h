@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "controller/bin/cluster_dashboard.h"
 #include "controller/bin/config.h"
 #include "controller/cluster/kube/transport.h"
 
@@ -29,6 +30,8 @@ struct ControllerOptions {
   kube::Transport* lease_transport = nullptr;
   // By which the lease is held: one that goes on while the machine is suspended. Null: the same as all else.
   const Clock* election_clock = nullptr;
+  // The dashboard's viewers go by it. REQUIRES: not null, where config.dashboard_address names an address.
+  TransportOf transport_of = nullptr;
   // The lease is lost: the process has to end at once. From a thread of the election.
   std::function<void(const std::string& reason)> on_lost;
 };
@@ -46,6 +49,7 @@ class Controller {
   virtual ~Controller() = default;
 
   virtual int health_port() const = 0;
+  virtual int dashboard_port() const = 0;  // 0: there is none
   virtual bool leads() const = 0;
   // No key is taken any more, those under way are finished within kDrainTimeout, members' streams are ended,
   // the lease is given back. DEADLINE_EXCEEDED: something was still under way. Once.

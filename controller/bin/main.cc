@@ -47,7 +47,8 @@ Exit codes:
   4 ended before all work under way was finished: 10 s had passed, or a second signal came)";
 
 struct Flags {
-  std::string config, kubeconfig, ns, log_format, log_level, health_address, coordinator_address, ask_ready;
+  std::string config, kubeconfig, ns, log_format, log_level, health_address, dashboard_address,
+      coordinator_address, ask_ready;
   std::optional<bool> leader_elect;
   std::optional<int> workers;
 };
@@ -72,6 +73,8 @@ void declare(CLI::App& app, Flags& flags) {
   app.add_option("--log-level", flags.log_level, "debug, info, warning or error")
       ->check(CLI::IsMember({"debug", "info", "warning", "error"}));
   app.add_option("--health-address", flags.health_address, "IP:PORT of /healthz, /readyz and /metrics");
+  app.add_option("--dashboard-address", flags.dashboard_address,
+                 "IP:PORT of the dashboard, for people with a bearer token; none where it is not given");
   app.add_option("--coordinator-address", flags.coordinator_address,
                  "HOST:PORT at which pods reach this controller's coordinators");
   app.add_option(
@@ -106,6 +109,7 @@ bool read_config(const Flags& flags, Config& config, int& code) {
     if (flags.log_level == controller::log_level_name(level)) config.log_level = level;
   }
   if (!flags.health_address.empty()) config.health_address = flags.health_address;
+  if (!flags.dashboard_address.empty()) config.dashboard_address = flags.dashboard_address;
   if (!flags.coordinator_address.empty()) config.coordinator_address = flags.coordinator_address;
   return true;
 }
@@ -164,6 +168,12 @@ int run(const Config& config, const Flags& flags, const sigset_t& signals) {
        .seed = seed,
        .lease_transport = lease_transport->get(),
        .election_clock = &election_clock,
+       .transport_of =
+           [endpoint = access->endpoint](const std::string& token) {
+             return kube::open_curl_transport(
+                 endpoint, kube::fixed_credentials({.headers = {{"Authorization", "Bearer " + token}}}),
+                 Logger::none());
+           },
        .on_lost =
            [&log](const std::string& reason) {
              log.error(str_cat("ends at once: ", reason), {{"reason", "LeaseLost"}});
@@ -172,6 +182,9 @@ int run(const Config& config, const Flags& flags, const sigset_t& signals) {
       **transport, clock, log);
   if (!started.ok()) return fail(kExitFailed, std::string(started.status().message()));
   log.info(str_cat("health and metrics are on port ", (*started)->health_port()), {{"reason", "Start"}});
+
+  if (const int port = (*started)->dashboard_port(); port != 0)
+    log.info(str_cat("the dashboard is on port ", port), {{"reason", "Start"}});
 
   int signal = 0;
   (void)::sigwait(&signals, &signal);

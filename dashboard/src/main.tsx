@@ -1,7 +1,7 @@
 // Starts the page.
 
 import { render } from "preact";
-import { word } from "./api/word.ts";
+import { secret } from "./api/word.ts";
 import { tokenIn } from "./model/route.ts";
 import { route, startApp } from "./state/app.ts";
 import { loadEarly } from "./state/live.ts";
@@ -9,7 +9,7 @@ import { startPreferences } from "./state/preferences.ts";
 import { Shell } from "./views/shell.tsx";
 
 startPreferences();
-if (route.value.view === "jobs" && tokenIn(location.hash) === null && word() !== "") loadEarly();
+if (route.value.view === "jobs" && tokenIn(location.hash) === null && secret() !== "") loadEarly();
 startApp();
 const root = document.getElementById("app")!;
 root.textContent = "";

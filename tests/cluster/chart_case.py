@@ -54,13 +54,15 @@ def rights(role):
             for verb in rule["verbs"]}
 
 
-def documented_rights():
-    """The same from the table in docs/kubernetes.md."""
+def documented_rights(dashboard=False):
+    """The same from the table in docs/kubernetes.md; `dashboard`: with those that only the dashboard needs."""
     section = (ROOT / "docs/kubernetes.md").read_text().split("## Rights", 1)[1].split("\n## ", 1)[0]
     found, group, resource = set(), "", ""
     for line in section.splitlines():
         cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
         if not line.startswith("| `") and not line.startswith("| |") or len(cells) != 4:
+            continue
+        if not dashboard and "`config.dashboard.address`" in cells[3]:
             continue
         if cells[0]:
             group, resource = (names[0] for names in (re.findall(r"`([^`]*)`", cell) for cell in cells[:2]))

@@ -160,6 +160,13 @@ class TemplatesTest(unittest.TestCase):
         self.assertEqual([rule["ports"] for rule in policy["spec"]["ingress"]], [[{"port": "coordinator"}], [{"port": "http"}]])
         test = policy["spec"]["ingress"][1]["from"][0]["podSelector"]["matchLabels"]
         self.assertLessEqual(test.items(), objects.one("Pod")["metadata"]["labels"].items())
+        self.assertNotIn("dashboard", [port["name"] for port in service["spec"]["ports"]])
+        shown = self.render("--set", "config.dashboard.address=0.0.0.0:8090,networkPolicy.enabled=true",
+                            "--set-json", 'networkPolicy.dashboardFrom=[{"namespaceSelector":{}}]')
+        self.assertEqual(shown.config()["dashboard"], {"address": "0.0.0.0:8090"})
+        self.assertIn({"name": "dashboard", "containerPort": 8090}, shown.container()["ports"])
+        self.assertIn(("dashboard", 8090), [(port["name"], port["port"]) for port in shown.one("Service")["spec"]["ports"]])
+        self.assertEqual(shown.one("NetworkPolicy")["spec"]["ingress"][-1], {"ports": [{"port": "dashboard"}], "from": [{"namespaceSelector": {}}]})
         bare = self.render("--set", "rbac.create=false,rbac.userRoles=false,serviceAccount.create=false,serviceAccount.name=ours")
         self.assertFalse({"Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding", "ServiceAccount"} & {v["kind"] for v in bare})
         self.assertEqual(bare.one("Deployment")["spec"]["template"]["spec"]["serviceAccountName"], "ours")
@@ -171,6 +178,7 @@ class TemplatesTest(unittest.TestCase):
                  "config.worker=3": "'/config': additional properties 'worker' not allowed", "config.workers=257": "'/config/workers': maximum",
                  "config.log.level=loud": "'/config/log/level': value must be one of", "config.log.format=1": "'/config/log/format'",
                  "config.health.address=:8080": "'/config/health/address': '[^']*' does not match",
+                 "config.dashboard.address=8090": "'/config/dashboard/address'",
                  "config.coordinator.address=host": "'/config/coordinator/address': '[^']*' does not match",
                  "config.namespace=A": "'/config/namespace': '[^']*' does not match",
                  "config.leaderElection.enabled=maybe": "'/config/leaderElection/enabled': got string, want boolean",
@@ -218,6 +226,7 @@ class RightsTest(unittest.TestCase):
                  "kPodEvents": ("", "events"), "kLeases": ("coordination.k8s.io", "leases"),
                  "kTrainingJobs": ("paceline.dev", "trainingjobs"), "kTokenReviews": ("authentication.k8s.io", "tokenreviews"),
                  "kAccessReviews": ("authorization.k8s.io", "subjectaccessreviews")}
+    DASHBOARD = ("--set", "config.dashboard.address=0.0.0.0:8090")
     VERBS = {"get": "get", "create": "create", "remove": "delete", "apply": "patch", "merge_patch": "patch"}
     # With blockOwnerDeletion in what it creates, it must be allowed to update the owner's finalizers where the cluster checks that.
     NOT_CALLED = {("paceline.dev", "trainingjobs/finalizers", "update")}
@@ -225,7 +234,7 @@ class RightsTest(unittest.TestCase):
     def called(self):
         """What the controller's sources call, by their text."""
         found = set()
-        sources = [path for folder in ("cluster/kube", "lease") for path in (ROOT / "controller" / folder).glob("*.cc")]
+        sources = [path for folder in ("cluster/kube", "dashboard", "lease") for path in (ROOT / "controller" / folder).glob("*.cc")]
         for text in map(pathlib.Path.read_text, sources):
             for verb, resource, rest in re.findall(r"api_\.(get|create|remove|apply|merge_patch)\(\s*(?:kube::)?(k\w+)(?=([^;]*);)", text):
                 group, plural = self.RESOURCES[resource]
@@ -249,12 +258,15 @@ class RightsTest(unittest.TestCase):
     def test_the_table_says_what_the_code_calls(self):
         called = self.called()
         self.assertGreater(len(called), 15)   # else the sources are not read as they are written
-        self.assertEqual(documented_rights(), called | self.NOT_CALLED)
+        self.assertEqual(documented_rights(dashboard=True), called | self.NOT_CALLED)
 
     @unittest.skipIf(REASON, REASON)
     def test_the_roles_say_what_the_table_says(self):
-        objects = Objects(template().stdout)
-        self.assertEqual(rights(objects.one("ClusterRole", "paceline")) | rights(objects.one("Role", "paceline-lease")), documented_rights())
+        roles = (("ClusterRole", "paceline"), ("Role", "paceline-lease"))
+        for arguments, dashboard in (((), False), (self.DASHBOARD, True)):
+            objects = Objects(template(*arguments).stdout)
+            named = (*roles, ("ClusterRole", "paceline-dashboard")) if dashboard else roles
+            self.assertEqual(set().union(*(rights(objects.one(*each)) for each in named)), documented_rights(dashboard))
 
     @unittest.skipIf(REASON, REASON)
     def test_people_get_no_more_than_trainingjobs(self):

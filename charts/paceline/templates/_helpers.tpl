@@ -87,6 +87,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- if not (get $tls $field) }}{{ $_ := unset $tls $field }}{{ end }}
 {{- end }}
 {{- if not $config.namespace }}{{ $_ := unset $config "namespace" }}{{ end }}
+{{- if not $config.dashboard.address }}{{ $_ := unset $config "dashboard" }}{{ end }}
 {{- if not $config.trainer.image }}{{ $_ := unset $config "trainer" }}{{ end }}
 {{- toYaml (merge (dict "apiVersion" "config.paceline.dev/v1alpha1" "kind" "ControllerConfiguration") $config) }}
 {{- end }}

@@ -1,7 +1,7 @@
 // Requests to /api/v1. An answer that is none becomes an ApiError, with the server's code, words and help.
 
 import type { HeatMap, Job, JobEvent, JobList, Log, Decision, Series, Session, TimelineItem } from "./types.ts";
-import { forgetWord, keepWord, word } from "./word.ts";
+import { credentials, forgetSecret, keepToken, keepWord, secret } from "./word.ts";
 
 export const BASE = "/api/v1";
 
@@ -48,8 +48,8 @@ function noteClock(response: Response): void {
 }
 
 async function answer(method: string, path: string, body: unknown, signal?: AbortSignal): Promise<Response> {
-  const sent = word();
-  const headers: Record<string, string> = { "X-Paceline-CSRF": sent };
+  const sent = secret();
+  const headers: Record<string, string> = credentials();
   if (body !== undefined) headers["Content-Type"] = "application/json";
   let response: Response;
   try {
@@ -70,7 +70,7 @@ async function answer(method: string, path: string, body: unknown, signal?: Abor
   const error = errorOf(response.status, await response.text().catch(() => ""));
   const signsIn = method === "POST" && path === "/session"; // whose 401 is about the token
   if (error.status === 401 && !signsIn) {
-    forgetWord(sent);
+    forgetSecret(sent);
     onUnauthenticated();
   }
   throw error;
@@ -86,8 +86,9 @@ export function jobPath(namespace: string, name: string): string {
 
 export async function signIn(token: string): Promise<Session> {
   const response = await answer("POST", "/session", { token });
-  const { csrf, ...session } = (await response.json()) as Session & { csrf: string };
-  keepWord(csrf);
+  const { csrf, ...session } = (await response.json()) as Session & { csrf?: string };
+  if (csrf === undefined) keepToken(token);
+  else keepWord(csrf);
   return session;
 }
 

@@ -2,7 +2,8 @@
 // stream), this opens another one, later and later. The server is seen as gone after a while without any word. A tab that nobody sees lets go of
 // its stream after a while: a browser has few connections to one server, and all its tabs share them.
 
-import { withWord } from "./word.ts";
+import { TokenSource, type Source } from "./token_source.ts";
+import { token, withWord } from "./word.ts";
 
 const FIRST_WAIT = 1000;
 const LONGEST_WAIT = 15_000;
@@ -24,7 +25,8 @@ export interface StreamOptions {
 class LiveStream implements Stream {
   readonly #url: string;
   readonly #options: StreamOptions;
-  #source: EventSource | null = null;
+  #source: Source | null = null;
+  #lastId = "";
   #wait = FIRST_WAIT;
   #again: ReturnType<typeof setTimeout> | undefined;
   #silence: ReturnType<typeof setTimeout> | undefined;
@@ -70,7 +72,7 @@ class LiveStream implements Stream {
 
   #open(): void {
     this.#drop();
-    const source = new EventSource(withWord(this.#url));
+    const source: Source = token() === "" ? new EventSource(withWord(this.#url)) : new TokenSource(this.#url, token(), this.#lastId);
     this.#source = source;
     this.#heard();
     source.onopen = () => {
@@ -88,6 +90,7 @@ class LiveStream implements Stream {
     for (const [name, handle] of Object.entries(this.#options.handlers)) {
       source.addEventListener(name, (event) => {
         this.#heard();
+        this.#lastId = (event as MessageEvent<string>).lastEventId || this.#lastId;
         handle(JSON.parse((event as MessageEvent<string>).data));
       });
     }

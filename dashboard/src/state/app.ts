@@ -2,7 +2,7 @@
 
 import { ApiError, getSession, serverNow, signIn, whenUnauthenticated } from "../api/client.ts";
 import type { Session } from "../api/types.ts";
-import { word } from "../api/word.ts";
+import { secret } from "../api/word.ts";
 import { parseRoute, tokenIn, type Route } from "../model/route.ts";
 import { Cell } from "./cell.ts";
 
@@ -54,7 +54,7 @@ export async function enter(token: string): Promise<void> {
 }
 
 export async function askSession(): Promise<void> {
-  if (word() === "") {
+  if (secret() === "") {
     session.value = { kind: "out", error: null };
     return;
   }

@@ -1,41 +1,47 @@
 import assert from "node:assert/strict";
 import { beforeEach, test } from "node:test";
-import { forgetWord, keepWord, withWord, word } from "../../../../dashboard/src/api/word.ts";
+import { credentials, forgetSecret, keepToken, keepWord, secret, withWord } from "../../../../dashboard/src/api/word.ts";
+
+function storageOf(values: Map<string, string>) {
+  return {
+    getItem: (key: string) => values.get(key) ?? null,
+    setItem: (key: string, value: string) => values.set(key, value),
+    removeItem: (key: string) => values.delete(key),
+  };
+}
 
 const kept = new Map<string, string>();
-const storage = {
-  getItem: (key: string) => kept.get(key) ?? null,
-  setItem: (key: string, value: string) => kept.set(key, value),
-  removeItem: (key: string) => kept.delete(key),
-};
+const keptByTab = new Map<string, string>();
+const storage = storageOf(kept);
 
-function useStorage(value: unknown): void {
-  Object.defineProperty(globalThis, "localStorage", { value, configurable: true });
+function useStorage(value: unknown, name = "localStorage"): void {
+  Object.defineProperty(globalThis, name, { value, configurable: true });
 }
 
 beforeEach(() => {
   useStorage(storage);
+  useStorage(storageOf(keptByTab), "sessionStorage");
   keepWord("old");
 });
 
 test("WordIsStored", () => {
-  assert.equal(word(), "old");
+  assert.equal(secret(), "old");
   assert.deepEqual([...kept.values()], ["old"]);
-  forgetWord("old");
-  assert.equal(word(), "");
+  forgetSecret("old");
+  assert.equal(secret(), "");
   assert.equal(kept.size, 0);
 });
 
 test("WordOfAnotherTabIsTaken", () => {
   kept.set([...kept.keys()][0]!, "new");
-  assert.equal(word(), "new");
-  forgetWord("old");
-  assert.equal(word(), "new");
+  assert.equal(secret(), "new");
+  forgetSecret("old");
+  assert.equal(secret(), "new");
 });
 
 test("WordThatAnotherTabForgotIsGone", () => {
   kept.clear();
-  assert.equal(word(), "");
+  assert.equal(secret(), "");
 });
 
 test("WordLastsAsLongAsThePageWithoutStorage", () => {
@@ -46,13 +52,30 @@ test("WordLastsAsLongAsThePageWithoutStorage", () => {
   for (const each of [undefined, { ...storage, setItem: full }]) {
     useStorage(each);
     keepWord("here");
-    assert.equal(word(), "here");
-    forgetWord("here");
-    assert.equal(word(), "");
+    assert.equal(secret(), "here");
+    forgetSecret("here");
+    assert.equal(secret(), "");
   }
 });
 
 test("WordIsAParameterOfStreams", () => {
   keepWord("a&b");
   assert.equal(withWord("/stream?jobs=1"), "/stream?jobs=1&csrf=a%26b");
+});
+
+test("TokenIsOfItsTabAndGoesFirst", () => {
+  keepToken("t");
+  assert.equal(secret(), "t");
+  assert.deepEqual([...keptByTab.values()], ["t"]);
+  assert.deepEqual(credentials(), { Authorization: "Bearer t" });
+  forgetSecret("t");
+  assert.equal(secret(), "old");
+  assert.deepEqual(credentials(), { "X-Paceline-CSRF": "old" });
+});
+
+test("WordTakesATokensPlace", () => {
+  keepToken("t");
+  keepWord("new");
+  assert.equal(secret(), "new");
+  assert.equal(keptByTab.size, 0);
 });

@@ -1,0 +1,239 @@
+"""The dashboard of a cluster: a controller's, for people with a bearer token, and `paceline dashboard` with a kubeconfig. What people see and may
+do there is what the API server says, no less and no more. The controller has the rights of the chart's roles, and no others."""
+
+import contextlib
+import http.client
+import json
+import os
+import pathlib
+import re
+import subprocess
+import tempfile
+from urllib.parse import urlsplit
+
+import unittest_report
+import yaml
+from chart_case import template
+from cluster_case import ClusterCase, needs_cluster
+from command_case import CommandCase
+from job_case import job
+from machine import processes
+
+CONTROLLER = pathlib.Path(os.environ["PACELINE_BINARY_DIR"]) / "bin/paceline-controller"
+HOME, WAIT_SECONDS = "paceline-system", 60
+ROLES = {"Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding", "ServiceAccount"}
+CONFIG = {"apiVersion": "config.paceline.dev/v1alpha1", "kind": "ControllerConfiguration", "health": {"address": "127.0.0.1:0"},
+          "dashboard": {"address": "127.0.0.1:0"}, "coordinator": {"listen": "127.0.0.1:0"}, "leaderElection": {"enabled": False}}
+
+
+class Viewer:
+    """Somebody with these headers at a dashboard."""
+
+    def __init__(self, host, **headers):
+        self.host, self.headers = host, headers
+
+    @contextlib.contextmanager
+    def answer(self, method, path, body=None):
+        connection = http.client.HTTPConnection(self.host, timeout=WAIT_SECONDS)
+        with contextlib.closing(connection):
+            connection.request(method, path, body=None if body is None else json.dumps(body), headers=self.headers)
+            yield connection.getresponse()
+
+    def ask(self, method, path, body=None):
+        """The status, and the JSON or text."""
+        with self.answer(method, f"/api/v1{path}", body) as response:
+            text = response.read().decode()
+            return response.status, json.loads(text) if "json" in response.getheader("Content-Type", "") else text
+
+    def jobs(self):
+        status, listed = self.ask("GET", "/jobs")
+        assert status == 200, listed
+        return [f"{row['namespace']}/{row['name']}" for row in listed["jobs"]]
+
+    def stream(self, query):
+        """The events of a stream, until it ends: (name, data)."""
+        with self.answer("GET", f"/api/v1/stream?{query}") as response:
+            assert response.status == 200, response.status
+            name = ""
+            for line in response:
+                line = line.decode().rstrip("\n")
+                if line.startswith("event: "):
+                    name = line.removeprefix("event: ")
+                elif line.startswith("data: "):
+                    yield name, json.loads(line.removeprefix("data: "))
+
+
+@needs_cluster
+class DashboardTest(CommandCase, ClusterCase):
+    node_count = 1
+    host = log = None   # of the program's one controller
+
+    def setUp(self):
+        super().setUp()
+        if DashboardTest.host is None:
+            self.define_jobs()
+            self.start_controller()
+        self.other = f"{self.namespace[:60]}-b"
+        self.kubectl("create", "namespace", self.other)
+        self.addCleanup(self.kubectl, "delete", "namespace", self.other, "--wait=false")
+        # Another controller's, which is not there: they stay as the test leaves them.
+        digits = json.dumps(job("digits", runPolicy={"suspend": True, "managedBy": "example.org/other"}))
+        for ns in (self.namespace, self.other):
+            self.kubectl("apply", f"--namespace={ns}", "-f", "-", text=digits)
+
+    def start_controller(self):
+        """A process of this machine with the rights that the chart gives, and nothing else."""
+        self.kubectl("create", "namespace", HOME)
+        rendered = template("--set", "config.dashboard.address=0.0.0.0:8090").stdout
+        objects = [each for each in yaml.safe_load_all(rendered) if each and each["kind"] in ROLES]
+        self.kubectl("apply", f"--namespace={HOME}", "-f", "-", text=json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
+        folder = tempfile.TemporaryDirectory(prefix="paceline-dashboard-")
+        type(self).addClassCleanup(folder.cleanup)
+        config, log = pathlib.Path(folder.name) / "controller.yaml", pathlib.Path(folder.name) / "log"
+        config.write_text(json.dumps(CONFIG))
+        token = self.kubectl("create", "token", "paceline", f"--namespace={HOME}", "--duration=1h").strip()
+        with log.open("w") as out:
+            process = subprocess.Popen([CONTROLLER, "--config", config, "--kubeconfig", self.kubeconfig(token, pathlib.Path(folder.name))],
+                                       stdin=subprocess.DEVNULL, stdout=out, stderr=out)
+        type(self).addClassCleanup(process.wait)
+        type(self).addClassCleanup(process.terminate)
+        found = processes.wait_until("the dashboard", WAIT_SECONDS, lambda: re.search(r"the dashboard is on port (\d+)", log.read_text()))
+        DashboardTest.host, DashboardTest.log = f"127.0.0.1:{found[1]}", log
+
+    def kubeconfig(self, token, folder):
+        config = json.loads(self.kubectl("config", "view", "--raw", "--flatten", "--minify", "-o", "json"))
+        config["users"] = [{"name": "user", "user": {"token": token}}]
+        config["contexts"][0]["context"]["user"] = "user"
+        path = folder / "kubeconfig.json"
+        path.write_text(json.dumps(config))
+        return path
+
+    def token(self, name, role=None):
+        """Of a ServiceAccount that has this role in the test's namespace, and nothing elsewhere."""
+        self.kubectl("create", "serviceaccount", name)
+        if role:
+            self.kubectl("create", "rolebinding", name, f"--clusterrole={role}", f"--serviceaccount={self.namespace}:{name}")
+            processes.wait_until("the role to be put together", WAIT_SECONDS,
+                                 lambda: self.run_kubectl("auth", "can-i", "list", "trainingjobs.paceline.dev", f"--as={self.user(name)}").returncode == 0)
+        return self.kubectl("create", "token", name, "--duration=1h").strip()
+
+    def user(self, name):
+        return f"system:serviceaccount:{self.namespace}:{name}"
+
+    def viewer(self, name, role=None):
+        return Viewer(self.host, Authorization=f"Bearer {self.token(name, role)}")
+
+    def own(self, name="digits"):
+        return f"/jobs/{self.namespace}/{name}"
+
+    def wait_until_known(self, viewer, jobs):
+        processes.wait_until("the jobs", WAIT_SECONDS, lambda: set(jobs) <= set(viewer.jobs()))
+
+    def audited(self):
+        """(user, action, job, what came of it) of each line."""
+        lines = [json.loads(line) for line in self.log.read_text().splitlines() if line.startswith("{")]
+        return [(line["user"], line["action"], line["job"], line["result"]) for line in lines if line.get("reason") == "Audit"]
+
+    def test_without_a_token_there_is_nothing_but_the_page(self):
+        for headers in ({}, {"Authorization": "Bearer nonsense"}, {"Authorization": "Basic YTpi"}, {"Cookie": "paceline_session=x"}):
+            viewer = Viewer(self.host, **headers)
+            for path in ("/jobs", "/session", "/stream?jobs=1", self.own(), f"{self.own()}/yaml", "/nothing"):
+                self.assertEqual(viewer.ask("GET", path)[0], 401, (headers, path))
+            self.assertEqual(viewer.ask("POST", f"{self.own()}/resume")[0], 401)
+            self.assertEqual(viewer.ask("DELETE", self.own())[0], 401)
+        self.assertEqual(Viewer(self.host).ask("POST", "/session", {"token": "nonsense"})[0], 401)
+        with Viewer(self.host).answer("GET", "/") as response:
+            self.assertEqual(response.status, 200)
+
+    def test_a_tenant_sees_the_one_namespace_that_is_hers(self):
+        ada = self.viewer("ada", "view")
+        self.wait_until_known(ada, [f"{self.namespace}/digits"])
+        self.assertEqual(ada.jobs(), [f"{self.namespace}/digits"])
+        status, session = ada.ask("GET", "/session")
+        self.assertEqual((status, session["place"], session["user"], session["namespaces"]), (200, "Cluster", self.user("ada"), [self.namespace]))
+        self.assertEqual(Viewer(self.host).ask("POST", "/session", {"token": ada.headers["Authorization"].split()[1]})[0], 200)
+        name, told = next(ada.stream("jobs=1"))
+        self.assertEqual((name, [row["namespace"] for row in told["rows"]]), ("jobs", [self.namespace]))
+        for path in (f"/jobs/{self.other}/digits", f"/jobs/{self.other}/none", f"/jobs/{self.other}/digits/yaml", f"/stream?job={self.other}/digits"):
+            self.assertEqual(ada.ask("GET", path)[0], 403, path)
+        for end in ("", "/yaml", "/series", "/heatmap", "/timeline", "/events", "/logs", "/next"):
+            self.assertEqual(ada.ask("GET", f"{self.own()}{end}")[0], 200, end)
+        self.assertEqual(ada.ask("GET", self.own("none"))[0], 404)
+        nobody = self.viewer("nobody")
+        self.assertEqual(nobody.jobs(), [])
+        self.assertEqual(nobody.ask("GET", self.own())[0], 403)
+
+    def test_actions_need_the_right_on_that_job(self):
+        viewer, editor = self.viewer("viewer", "view"), self.viewer("editor", "edit")
+        self.wait_until_known(editor, [f"{self.namespace}/digits"])
+        actions = (("POST", "resume", None), ("POST", "suspend", None), ("POST", "scale", {"replicas": 1}), ("DELETE", "delete", None))
+        before = self.get("tj", "digits")["spec"]
+        for method, action, body in actions:
+            path = self.own() if method == "DELETE" else f"{self.own()}/{action}"
+            self.assertEqual(viewer.ask(method, path, body)[0], 403, action)
+            self.assertEqual(editor.ask(method, path.replace(self.namespace, self.other), body)[0], 403, action)
+        self.assertEqual(self.get("tj", "digits")["spec"], before)
+
+        self.assertEqual(editor.ask("POST", f"{self.own()}/scale", {"replicas": 1})[0], 202)
+        self.assertEqual(editor.ask("POST", f"{self.own()}/resume")[0], 202)
+        self.assertFalse(self.get("tj", "digits")["spec"]["runPolicy"]["suspend"])
+        processes.wait_until("that to be known", WAIT_SECONDS, lambda: not editor.ask("GET", self.own())[1]["row"]["suspended"])
+        self.assertEqual(editor.ask("POST", f"{self.own()}/suspend")[0], 202)
+        self.assertTrue(self.get("tj", "digits")["spec"]["runPolicy"]["suspend"])
+        events = self.get("events", "--field-selector", "involvedObject.name=digits,reason=UserAction")["items"]
+        self.assertEqual({self.user("editor") in event["message"] for event in events}, {True})
+        self.assertEqual(len(events), 3)
+        self.assertEqual(editor.ask("DELETE", self.own())[0], 202)
+        self.kubectl("wait", "tj/digits", "--for=delete", "--timeout=60s")
+        processes.wait_until("the list without it", WAIT_SECONDS, lambda: editor.jobs() == [])
+
+        mine, others = f"{self.namespace}/digits", f"{self.other}/digits"
+        wanted = [(self.user("viewer"), action, mine, "forbidden") for _, action, _ in actions]
+        wanted += [(self.user("editor"), action, others, "forbidden") for _, action, _ in actions]
+        wanted += [(self.user("editor"), action, mine, "done") for action in ("scale", "resume", "suspend", "delete")]
+        processes.wait_until("the audit", WAIT_SECONDS, lambda: set(wanted) <= set(self.audited()))
+
+    def test_rights_that_are_taken_away_end_what_they_gave(self):
+        ada = self.viewer("ada", "view")
+        self.wait_until_known(ada, [f"{self.namespace}/digits"])
+        stream = ada.stream(f"job={self.namespace}/digits")
+        self.assertEqual(next(stream)[0], "job")
+        self.kubectl("delete", "rolebinding", "ada")
+        for name, _ in stream:   # it ends
+            self.assertIn(name, ("job", "series", "ping"))
+        self.assertEqual(ada.ask("GET", self.own())[0], 403)
+        self.assertEqual(ada.jobs(), [])
+
+    # ---- paceline dashboard
+
+    def own_dashboard(self, token):
+        config = self.kubeconfig(token, self.folder)
+        process = self.start("dashboard", "--no-browser", "--kubeconfig", str(config))
+        parts = urlsplit(process.stdout.readline().strip())
+        viewer = Viewer(parts.netloc)
+        with viewer.answer("POST", "/api/v1/session", {"token": parts.fragment.removeprefix("token=")}) as response:
+            self.assertEqual(response.status, 200)
+            session = json.loads(response.read())
+            viewer.headers = {"Cookie": response.getheader("Set-Cookie").split(";")[0], "X-Paceline-CSRF": session["csrf"]}
+        return viewer, session
+
+    def test_the_command_has_its_users_rights(self):
+        viewer, session = self.own_dashboard(self.token("viewer", "view"))
+        self.assertEqual((session["place"], session["user"], session["namespaces"]), ("Cluster", self.user("viewer"), [self.namespace]))
+        self.wait_until_known(viewer, [f"{self.namespace}/digits"])
+        self.assertEqual(viewer.jobs(), [f"{self.namespace}/digits"])
+        for end in ("", "/yaml", "/series", "/heatmap", "/timeline", "/events", "/logs", "/next"):
+            self.assertEqual(viewer.ask("GET", f"{self.own()}{end}")[0], 200, end)
+        self.assertEqual(viewer.ask("POST", f"{self.own()}/resume")[0], 403)
+        self.assertEqual(viewer.ask("POST", f"{self.own()}/scale", {"replicas": 1})[0], 403)
+        editor, _ = self.own_dashboard(self.token("editor", "edit"))
+        self.wait_until_known(editor, [f"{self.namespace}/digits"])
+        self.assertEqual(editor.ask("POST", f"{self.own()}/resume")[0], 202)
+        self.assertFalse(self.get("tj", "digits")["spec"]["runPolicy"]["suspend"])
+        self.assertEqual(editor.ask("DELETE", self.own())[0], 202)
+        self.kubectl("wait", "tj/digits", "--for=delete", "--timeout=60s")
+        self.refused(4, "you may not list the jobs", "dashboard", "--no-browser", "--kubeconfig", self.kubeconfig(self.token("nobody"), self.folder))
+
+
+if __name__ == "__main__":
+    unittest_report.main("cluster_dashboard_test")
