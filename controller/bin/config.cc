@@ -18,7 +18,7 @@ namespace paceline::controller {
 
 namespace {
 
-constexpr std::int64_t kMostWorkers = 256, kLongestSeconds = 3600;
+constexpr std::int64_t kMostWorkers = 256, kLongestSeconds = 3600, kMostSeries = 100'000;
 constexpr std::size_t kMostNodeSigns = 64;
 
 void visit(api::FieldVisitor& v, LeaderElection& e) {
@@ -62,6 +62,10 @@ void visit(api::FieldVisitor& v, Config& c) {
     v.object({.name = "tls"}, [&] { visit(v, c.tls); });
   });
   v.object({.name = "leaderElection"}, [&] { visit(v, c.leader_election); });
+  v.object({.name = "metrics"}, [&] {
+    v.integer({.name = "jobs"}, {0, kMostSeries}, c.metrics.jobs);
+    v.integer({.name = "members"}, {0, kMostSeries}, c.metrics.members);
+  });
 }
 
 }  // namespace

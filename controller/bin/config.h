@@ -32,6 +32,11 @@ struct Tls {
   std::string certificate_file, key_file, authority_file;
 };
 
+// A bound on the series of jobs that have not ended; further ones are in the sums alone.
+struct MetricsLimits {
+  std::int64_t jobs = 1000, members = 1000;  // that have series of their own; 0: none
+};
+
 struct Config {
   std::string ns;  // whose jobs; empty: all namespaces'
   std::int64_t workers = 8;
@@ -46,6 +51,7 @@ struct Config {
   std::string coordinator_address;  // for pods; empty: as it listens
   Tls tls;
   LeaderElection leader_election;
+  MetricsLimits metrics;
 };
 
 struct ParsedConfig {

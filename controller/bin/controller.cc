@@ -11,6 +11,7 @@
 #include "base/guarded.h"
 #include "base/status.h"
 #include "controller/bin/counting_transport.h"
+#include "controller/bin/job_metrics.h"
 #include "controller/bin/key_gate.h"
 #include "controller/certificates/authority_secret.h"
 #include "controller/certificates/certificate_keeper.h"
@@ -40,8 +41,6 @@ constexpr double kRetriesPerSecond = 50;
 static_assert(2 * kube::kUnacknowledgedLimit <= lease::kRenewDeadline);
 constexpr std::size_t kMostPemBytes = 64 << 10;
 constexpr char kCoordinatorName[] = "paceline-coordinator";  // what members take the certificate for
-constexpr api::Phase kLastPhase = api::Phase::kSuspended;
-constexpr api::StragglerKind kLastStraggler = api::StragglerKind::kSlowLink;
 
 class ControllerImpl final : public Controller {
  public:
@@ -275,23 +274,12 @@ class ControllerImpl final : public Controller {
   std::string metrics_text() {
     metrics_.leading(leads());
     metrics_.queue_depth(queue_.size());
-    std::unique_lock lock(leading_mutex_, std::try_to_lock);
-    if (lock.owns_lock() && reconciler_) {
-      const auto counts = reconciler_->phases();
-      for (int i = 0; i <= static_cast<int>(kLastPhase); ++i) {
-        const auto phase = static_cast<api::Phase>(i);
-        const auto found = counts.find(phase);
-        metrics_.jobs(api::name(phase), found == counts.end() ? 0 : found->second);
-      }
-      metrics_.dropped_samples(reconciler_->dropped_samples());
-      const auto stragglers = reconciler_->stragglers();
-      for (int i = 0; i <= static_cast<int>(kLastStraggler); ++i) {
-        const auto kind = static_cast<api::StragglerKind>(i);
-        const auto found = stragglers.find(kind);
-        metrics_.stragglers(api::name(kind), found == stragglers.end() ? 0 : found->second);
-      }
-    }
-    return metrics_.text();
+    std::string text = metrics_.text();
+    // While it begins or ends, its jobs are nobody's to count.
+    const std::unique_lock lock(leading_mutex_, std::try_to_lock);
+    if (leads() && lock.owns_lock() && reconciler_)
+      text += job_metrics(reconciler_->snapshots(), options_.config.metrics, clock_.wall_now());
+    return text;
   }
 
   const ControllerOptions options_;

@@ -77,6 +77,7 @@ struct JobReport {
   std::optional<Shortage> shortage;                       // kForming alone
   std::string reason;                                     // kFailed without a fault: why
   api::Progress progress;
+  std::optional<double> learning_rate;      // of the last step
   std::string model_path, checkpoint_path;  // results; empty: none
   std::optional<LastSave> last_save;        // nothing: this coordinator has heard of none
 };

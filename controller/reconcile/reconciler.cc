@@ -108,38 +108,23 @@ bool Reconciler::drain(Duration timeout) {
   return drained;
 }
 
-std::map<api::Phase, std::int64_t> Reconciler::phases() {
-  std::map<api::Phase, std::int64_t> counts;
+std::vector<std::shared_ptr<const JobSnapshot>> Reconciler::snapshots() {
+  std::vector<std::shared_ptr<const JobSnapshot>> all;
   auto shared = shared_.lock();
   for (const auto& [key, memory] : shared->jobs) {
-    if (memory.phase) ++counts[*memory.phase];
+    if (memory.snapshot) all.push_back(memory.snapshot);
   }
-  return counts;
+  return all;
 }
 
-std::map<api::StragglerKind, std::int64_t> Reconciler::stragglers() {
-  std::map<api::StragglerKind, std::int64_t> counts;
-  auto shared = shared_.lock();
-  for (const auto& [key, memory] : shared->jobs) {
-    for (const api::StragglerKind kind : memory.stragglers) ++counts[kind];
-  }
-  return counts;
-}
-
-std::int64_t Reconciler::dropped_samples() {
-  std::int64_t sum = 0;
-  auto shared = shared_.lock();
-  for (const auto& [key, memory] : shared->jobs) sum += memory.dropped_samples;
-  return sum;
-}
-
-void Reconciler::note_state(const std::string& key, const api::Status& status) {
-  auto shared = shared_.lock();
-  Memory& memory = shared->jobs[key];
-  memory.phase = status.phase;
-  memory.dropped_samples = status.progress.dropped_samples;
-  memory.stragglers.clear();
-  for (const api::Straggler& each : status.stragglers) memory.stragglers.push_back(each.kind);
+void Reconciler::note_state(const std::string& key, const plan::Observed& observed,
+                            const api::Status& status) {
+  api::TrainingJob job = observed.job;
+  job.status = status;
+  const std::shared_ptr<const JobSnapshot> before = shared_.lock()->jobs[key].snapshot;
+  JobSnapshot next = next_snapshot(before.get(), std::move(job), observed.now);
+  if (observed.report) next.learning_rate = observed.report->learning_rate;
+  shared_.lock()->jobs[key].snapshot = std::make_shared<const JobSnapshot>(std::move(next));
 }
 
 void Reconciler::count_events(const plan::Plan& plan) const {
@@ -275,7 +260,7 @@ absl::StatusOr<plan::Plan> Reconciler::pass(const std::string& key, StoredJob st
   }
   // Also where the store is out of order: who waits for the end must hear of it.
   if (plan.done) shared_.lock()->jobs[key].final_status = plan.status;
-  note_state(key, plan.status);
+  note_state(key, observed, plan.status);
   PL_RETURN_IF_ERROR(written.status());
   if (plan.failed_pod) shared_.lock()->jobs[key].failed_log.reset();
   if (*written && brings_last_words(observed)) reports_.last_words_kept(key, observed.report->attempt);

@@ -35,6 +35,7 @@
 #include "controller/plan/plan.h"
 #include "controller/queue/work_queue.h"
 #include "controller/reconcile/executor.h"
+#include "controller/reconcile/job_snapshot.h"
 #include "controller/reconcile/job_store.h"
 #include "controller/reconcile/report_source.h"
 
@@ -66,12 +67,8 @@ class Reconciler {
   void start();
   // No key is taken any more; waits for the passes under way. False: some are not done after `timeout`.
   bool drain(Duration timeout);
-  // Of the jobs that were worked on and are not gone: how many are in each phase.
-  std::map<api::Phase, std::int64_t> phases();
-  // How many stragglers these have now.
-  std::map<api::StragglerKind, std::int64_t> stragglers();
-  // How many samples their partial steps have left out.
-  std::int64_t dropped_samples();
+  // The jobs that were worked on and are not gone, by their keys' order.
+  std::vector<std::shared_ptr<const JobSnapshot>> snapshots();
   // Something about this job changed: look at it.
   void notify(const std::string& key) { queue_.add(key); }
   // The first call asks the job's pods to end in order; the second kills them. Returns at once.
@@ -97,11 +94,9 @@ class Reconciler {
     std::optional<TimePoint> progress_written;
     plan::PodObservations seen;
     std::optional<api::Status> final_status;
-    std::optional<api::Phase> phase;  // none before the first pass
-    std::vector<api::StragglerKind> stragglers;
-    std::int64_t dropped_samples = 0;
-    bool namespace_ends = false;  // so it was said
-    std::string left_alone;       // why, as it was said
+    std::shared_ptr<const JobSnapshot> snapshot;  // none before the first pass
+    bool namespace_ends = false;                  // so it was said
+    std::string left_alone;                       // why, as it was said
     // Of the pod that the pass under way blames: a pass that is repeated asks for it no more.
     struct FailedLog {
       std::string uid;  // the pod's
@@ -116,7 +111,7 @@ class Reconciler {
     int working = 0;
   };
 
-  void note_state(const std::string& key, const api::Status& status);
+  void note_state(const std::string& key, const plan::Observed& observed, const api::Status& status);
   void count_events(const plan::Plan& plan) const;
   void work();
   // Once for each reason.

@@ -67,6 +67,7 @@ plan::JobReport to_plan(const coordinator::Report& report) {
   out.handed_over = report.handed_over;
   if (report.successor && report.successor->attached) out.successor_phase = word_of(*report.successor);
   apply_progress(report, out.progress);
+  if (report.last_step) out.learning_rate = report.last_step->learning_rate;
   out.model_path = report.model_path;
   out.checkpoint_path = report.checkpoint_path;
   if (out.checkpoint_path.empty() && report.last_checkpoint)

@@ -17,9 +17,6 @@ constexpr std::string_view kQueueTime = "workqueue_queue_duration_seconds";
 constexpr std::string_view kWorkTime = "workqueue_work_duration_seconds";
 constexpr std::string_view kRequests = "rest_client_requests_total";
 constexpr std::string_view kLeader = "leader_election_master_status";
-constexpr std::string_view kJobs = "paceline_jobs";
-constexpr std::string_view kStragglers = "paceline_stragglers";
-constexpr std::string_view kDroppedSamples = "paceline_dropped_samples";
 constexpr std::string_view kEvents = "paceline_events_total";
 
 double seconds(Duration d) {
@@ -32,20 +29,17 @@ ControllerMetrics::ControllerMetrics() {
   const std::vector<double> reconcile_bounds = {0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5,
                                                 1,     2.5,  5,     10,   20,  30,   60};
   const std::vector<double> queue_bounds = {1e-6, 1e-5, 1e-4, 1e-3, 0.01, 0.1, 1, 10, 100, 1000};
-  metrics_.counter(kReconciles, "Passes over a job, by result.");
+  metrics_.counter(kReconciles, "Passes over a job, by result: success, requeue_after, error.");
   metrics_.histogram(kReconcileTime, "How long a pass over a job took.", reconcile_bounds);
   metrics_.gauge(kDepth, "Keys that wait.");
   metrics_.counter(kAdds, "Keys that began to wait.");
   metrics_.counter(kRetries, "Keys that are tried again after an error.");
   metrics_.histogram(kQueueTime, "How long a key waited before it was taken.", queue_bounds);
   metrics_.histogram(kWorkTime, "How long the work on a key took.", queue_bounds);
-  metrics_.counter(kRequests, "Requests to the API server, by status and method.");
+  metrics_.counter(kRequests, "Requests to the API server; code <error>: there was no answer.");
   metrics_.gauge(kLeader, "1: this replica leads; 0: it does not.");
-  metrics_.gauge(kJobs, "Jobs by phase; only the leader counts them.");
-  metrics_.gauge(kStragglers, "Stragglers of all jobs now, by kind; only the leader counts them.");
-  metrics_.gauge(kDroppedSamples,
-                 "Samples that partial steps of all jobs have left out; only the leader counts them.");
-  metrics_.counter(kEvents, "Events about jobs, by reason.");
+  metrics_.counter(kEvents,
+                   "Events about jobs since this replica began: StragglerReplaced, ViewChanged, ...");
   for (const char* result : {"success", "requeue_after", "error"}) {
     metrics_.add(kReconciles, {{"controller", kController}, {"result", result}}, 0);
   }
@@ -68,16 +62,6 @@ void ControllerMetrics::leading(bool leads) {
 }
 void ControllerMetrics::queue_depth(std::size_t depth) {
   metrics_.set(kDepth, {{"name", kController}}, static_cast<double>(depth));
-}
-void ControllerMetrics::jobs(std::string_view phase, std::int64_t count) {
-  metrics_.set(kJobs, {{"phase", phase}}, static_cast<double>(count));
-}
-void ControllerMetrics::dropped_samples(std::int64_t count) {
-  metrics_.set(kDroppedSamples, {}, static_cast<double>(count));
-}
-
-void ControllerMetrics::stragglers(std::string_view kind, std::int64_t count) {
-  metrics_.set(kStragglers, {{"kind", kind}}, static_cast<double>(count));
 }
 void ControllerMetrics::event(std::string_view reason) {
   metrics_.add(kEvents, {{"reason", reason}});

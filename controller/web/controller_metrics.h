@@ -1,7 +1,7 @@
 #pragma once
 
-// The controller's metrics by their names, docs/metrics.md: those of controller-runtime and client-go, where
-// they have one, so that dashboards made for them work. Thread-safe.
+// The controller's metrics of itself by their names, docs/metrics.md: those of controller-runtime and
+// client-go, where they have one, so that dashboards made for them work. Thread-safe.
 
 #include <cstdint>
 #include <string_view>
@@ -21,9 +21,6 @@ class ControllerMetrics final : public queue::QueueObserver {
   void requested(std::string_view method, int status);  // status 0: no answer
   void leading(bool leads);
   void queue_depth(std::size_t depth);
-  void jobs(std::string_view phase, std::int64_t count);
-  void stragglers(std::string_view kind, std::int64_t count);
-  void dropped_samples(std::int64_t count);
   void event(std::string_view reason);
 
   // queue::QueueObserver

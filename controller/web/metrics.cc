@@ -63,7 +63,7 @@ void Metrics::declare(std::string_view name, Kind kind, std::string_view help, s
   entry->second.bounds = std::move(bounds);
 }
 
-Metrics::Series& Metrics::series(Families& families, std::string_view name, Kind kind, Labels labels) {
+Metrics::Series& Metrics::series(Families& families, std::string_view name, Kind kind, Labels labels) const {
   const auto family = families.find(name);
   PL_CHECK(family != families.end() && family->second.kind == kind,
            "a metric is used as it was declared, after that");
@@ -71,7 +71,7 @@ Metrics::Series& Metrics::series(Families& families, std::string_view name, Kind
   const std::string text = label_text(labels, false);
   const auto found = all.find(text);
   if (found != all.end()) return found->second;
-  Series& made = all[all.size() < kMaxSeries ? text : label_text(labels, true)];
+  Series& made = all[all.size() < most_series_ ? text : label_text(labels, true)];
   made.buckets.resize(family->second.bounds.size());
   return made;
 }

@@ -2,8 +2,9 @@
 
 // Metrics in Prometheus' text format 0.0.4: counters, gauges, histograms. Thread-safe.
 //
-// Label values must be of small sets (results, phases, status codes), never names of objects: a family keeps
-// kMaxSeries series, further ones are counted in one series whose values are all "other".
+// Label values must be of small sets (results, phases, status codes): a family keeps so many series, further
+// ones are counted in one series whose values are all "other". Names of objects are for pages that are made
+// anew for each scrape, by a caller that bounds them.
 
 #include <cstddef>
 #include <cstdint>
@@ -24,6 +25,8 @@ using Labels = std::initializer_list<std::pair<std::string_view, std::string_vie
 
 class Metrics {
  public:
+  explicit Metrics(std::size_t most_series = kMaxSeries) : most_series_(most_series) {}  // of a family
+
   // Families are declared before they are used, each once, by their whole names: paceline_jobs.
   void counter(std::string_view name, std::string_view help) { declare(name, Kind::kCounter, help, {}); }
   void gauge(std::string_view name, std::string_view help) { declare(name, Kind::kGauge, help, {}); }
@@ -55,8 +58,9 @@ class Metrics {
   using Families = std::map<std::string, Family, std::less<>>;
 
   void declare(std::string_view name, Kind kind, std::string_view help, std::vector<double> bounds);
-  static Series& series(Families& families, std::string_view name, Kind kind, Labels labels);
+  Series& series(Families& families, std::string_view name, Kind kind, Labels labels) const;
 
+  const std::size_t most_series_;
   mutable Guarded<Families> families_;
 };
 

@@ -186,6 +186,7 @@ class TemplatesTest(unittest.TestCase):
                  "config.trainer.image=a b": "'/config/trainer/image': '[^']*' does not match",
                  "image.repository=x:tag": "'/image/repository': '[^']*' does not match", "image.pullPolicy=Sometimes": "'/image/pullPolicy'",
                  "resources.limit.memory=1Gi": "'/resources': additional properties 'limit' not allowed",
+                 "config.metrics.jobs=-1": "'/config/metrics/jobs': minimum",
                  "serviceMonitor.interval=soon": "'/serviceMonitor/interval'", "terminationGracePeriodSeconds=5": "'/terminationGracePeriodSeconds'"}
         result = template(*(word for setting in wrong for word in ("--set", setting)))
         self.assertNotEqual(result.returncode, 0)

@@ -79,7 +79,7 @@ PURE = [
     "controller/plan",
     "controller/stragglers",
     "controller/coordinator/core",          # a folder, or files whose name begins so
-    "controller/reconcile/what_if",
+    "controller/reconcile/job_snapshot", "controller/reconcile/what_if", "controller/bin/job_metrics",
     "controller/cluster/kube/api_error", "controller/cluster/kube/event_series",
     "controller/cluster/kube/job_object",
     "controller/cluster/kube/json", "controller/cluster/kube/manifest", "controller/cluster/kube/pending_notes",

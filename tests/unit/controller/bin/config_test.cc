@@ -43,6 +43,7 @@ health: {address: "127.0.0.1:1"}
 coordinator: {listen: "127.0.0.1:2", address: "paceline.svc:3", memberLogLevel: debug,
   tls: {enabled: true, secret: mine, certificateFile: /tls/tls.crt, keyFile: /tls/tls.key, authorityFile: /tls/ca.crt}}
 leaderElection: {enabled: false, namespace: system, name: lock, leaseDurationSeconds: 30, renewDeadlineSeconds: 20, retryPeriodSeconds: 5}
+metrics: {jobs: 7, members: 0}
 )"),
                                            "c.yaml");
   ASSERT_TRUE(parsed.config) << parsed.diagnostics.front().problem;
@@ -69,6 +70,8 @@ leaderElection: {enabled: false, namespace: system, name: lock, leaseDurationSec
   EXPECT_EQ(c.leader_election.lease_duration_seconds, 30);
   EXPECT_EQ(c.leader_election.renew_deadline_seconds, 20);
   EXPECT_EQ(c.leader_election.retry_period_seconds, 5);
+  EXPECT_EQ(c.metrics.jobs, 7);
+  EXPECT_EQ(c.metrics.members, 0);
 }
 
 TEST(ConfigTest, AnElectionTakesItsTimesFromThere) {

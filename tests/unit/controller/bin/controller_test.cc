@@ -24,6 +24,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::UnorderedElementsAre;
 
 constexpr Duration kPatience = std::chrono::seconds(60);
@@ -250,12 +251,14 @@ TEST_F(ControllerTest, ItsPortTellsHowItIsAndOneThatWaitsIsWarm) {
   const std::string led = ask(*leader, "/metrics").body, waited = ask(*other, "/metrics").body;
   EXPECT_THAT(led, AllOf(HasSubstr("leader_election_master_status{name=\"paceline-controller\"} 1\n"),
                          HasSubstr("paceline_jobs{phase=\"Starting\"} 1\n"),
+                         HasSubstr("paceline_job_phase{job_namespace=\"default\",job_name=\"first\","),
                          HasSubstr("paceline_stragglers{kind=\"Slow\"} 0\n"),
                          HasSubstr("paceline_events_total{reason=\"CreatingPods\"} 1\n"),
                          HasSubstr("rest_client_requests_total{code=\"201\",method=\"POST\"}"),
                          HasSubstr("controller_runtime_reconcile_time_seconds_bucket"),
                          HasSubstr("workqueue_adds_total{name=\"trainingjob\"}")));
-  EXPECT_THAT(waited, HasSubstr("leader_election_master_status{name=\"paceline-controller\"} 0\n"));
+  EXPECT_THAT(waited, AllOf(HasSubstr("leader_election_master_status{name=\"paceline-controller\"} 0\n"),
+                            Not(HasSubstr("paceline_job"))));
   EXPECT_TRUE(other->shut_down().ok());
   EXPECT_TRUE(leader->shut_down().ok());
 }

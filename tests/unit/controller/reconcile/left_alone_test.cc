@@ -63,14 +63,14 @@ TEST_F(LeftAloneTest, ItIsLookedAtWhenItChangesAndOnlyThen) {
   *jobs_.refusal.lock() = "it is left as it is: steps: 0";
   reconciler_->start();
   for (int i = 0; i < 3; ++i) look();
-  EXPECT_TRUE(reconciler_->phases().empty()) << "nobody knows its phase";
+  EXPECT_TRUE(reconciler_->snapshots().empty()) << "its phase is not known";
   EXPECT_EQ(queue_.failures(kKey), 0) << "nothing waits to be tried again";
   EXPECT_EQ(*jobs_.writes_.lock(), 0);
   *jobs_.refusal.lock() = "it is left as it is: steps: -1";
   look();
   jobs_.refusal.lock()->clear();
   look();
-  EXPECT_EQ(reconciler_->phases().size(), 1u);
+  EXPECT_EQ(reconciler_->snapshots().size(), 1u);
   EXPECT_EQ(jobs_.get(kKey)->job.status.phase, api::Phase::kStarting) << "it goes on";
   const int refused = *jobs_.refused.lock();
   EXPECT_EQ(refused, 4);

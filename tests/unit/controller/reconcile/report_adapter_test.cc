@@ -27,6 +27,13 @@ TEST(ReportAdapterTest, TheNewestCheckpointIsKnownWhileMembersTrain) {
   EXPECT_EQ(to_plan(report).last_save->error, "the disk is full");
 }
 
+TEST(ReportAdapterTest, LearningRateIsThatOfTheLastStep) {
+  coordinator::Report report;
+  EXPECT_EQ(to_plan(report).learning_rate, std::nullopt);
+  report.last_step = coordinator::StepRecord{.step = 3, .learning_rate = 0.25};
+  EXPECT_EQ(to_plan(report).learning_rate, 0.25);
+}
+
 // A member says that it is at its end however it ends; only its goodbye says whether its work is done.
 TEST(ReportAdapterTest, WhoLeavesWithItsWorkUndoneIsNeverCalledFinished) {
   for (const bool finished : {false, true}) {
