@@ -45,7 +45,7 @@ class Objects(list):
         return self.one("Deployment")["spec"]["template"]["spec"]["containers"][0]
 
     def config(self):
-        return yaml.safe_load(self.one("ConfigMap")["data"]["controller.yaml"])
+        return yaml.safe_load(next(value for value in self.of_kind("ConfigMap") if "controller.yaml" in value["data"])["data"]["controller.yaml"])
 
 
 def rights(role):

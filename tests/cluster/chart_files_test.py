@@ -172,6 +172,25 @@ class TemplatesTest(unittest.TestCase):
         self.assertEqual(bare.one("Deployment")["spec"]["template"]["spec"]["serviceAccountName"], "ours")
         self.assert_refused("serviceAccount.name: say which", "--set", "serviceAccount.create=false")
 
+    def test_alerts_and_dashboards(self):
+        self.assertEqual(self.render().of_kind("PrometheusRule"), [])
+        objects = self.render("--set", "prometheusRule.enabled=true,prometheusRule.labels.release=mine,dashboards.enabled=true",
+                              "--set", "prometheusRule.runbookUrl=https://docs.example.com/metrics.html,dashboards.namespace=grafana")
+        rule = objects.one("PrometheusRule")
+        self.assertEqual(rule["metadata"]["labels"]["release"], "mine")
+        ours = values_of((CHART / "files/alerts.yaml").read_text())
+        for group in ours["groups"]:
+            for alert in group["rules"]:
+                alert["annotations"]["runbook_url"] = f"https://docs.example.com/metrics.html#{alert['alert'].lower()}"
+        self.assertEqual(rule["spec"], ours)
+        bare = self.render("--set", "prometheusRule.enabled=true").one("PrometheusRule")
+        self.assertEqual(bare["spec"], values_of((CHART / "files/alerts.yaml").read_text()))
+        dashboards = objects.one("ConfigMap", "paceline-dashboards")
+        self.assertEqual((dashboards["metadata"]["namespace"], dashboards["metadata"]["labels"]["grafana_dashboard"]), ("grafana", "1"))
+        files = {path.name: path.read_text() for path in (CHART / "dashboards").glob("*.json")}
+        self.assertGreater(len(files), 0)
+        self.assertEqual(dashboards["data"], files)
+
     def test_wrong_values_are_refused_all_at_once(self):
         wrong = {"replica=3": "'': additional properties 'replica' not allowed",
                  "replicas=0": "'/replicas': minimum", "runAsUser=0": "'/runAsUser': minimum",
@@ -186,7 +205,7 @@ class TemplatesTest(unittest.TestCase):
                  "config.trainer.image=a b": "'/config/trainer/image': '[^']*' does not match",
                  "image.repository=x:tag": "'/image/repository': '[^']*' does not match", "image.pullPolicy=Sometimes": "'/image/pullPolicy'",
                  "resources.limit.memory=1Gi": "'/resources': additional properties 'limit' not allowed",
-                 "config.metrics.jobs=-1": "'/config/metrics/jobs': minimum",
+                 "prometheusRule.runbookUrl=docs": "'/prometheusRule/runbookUrl'", "config.metrics.jobs=-1": "'/config/metrics/jobs': minimum",
                  "serviceMonitor.interval=soon": "'/serviceMonitor/interval'", "terminationGracePeriodSeconds=5": "'/terminationGracePeriodSeconds'"}
         result = template(*(word for setting in wrong for word in ("--set", setting)))
         self.assertNotEqual(result.returncode, 0)
