@@ -275,10 +275,13 @@ class ControllerImpl final : public Controller {
     metrics_.leading(leads());
     metrics_.queue_depth(queue_.size());
     std::string text = metrics_.text();
-    // While it begins or ends, its jobs are nobody's to count.
-    const std::unique_lock lock(leading_mutex_, std::try_to_lock);
-    if (leads() && lock.owns_lock() && reconciler_)
-      text += job_metrics(reconciler_->snapshots(), options_.config.metrics, clock_.wall_now());
+    std::optional<Snapshots> jobs;
+    {
+      // While it begins or ends, its jobs are nobody's to count.
+      const std::unique_lock lock(leading_mutex_, std::try_to_lock);
+      if (leads() && lock.owns_lock() && reconciler_) jobs = reconciler_->snapshots();
+    }
+    if (jobs) text += job_metrics(*jobs, options_.config.metrics, clock_.wall_now());
     return text;
   }
 
