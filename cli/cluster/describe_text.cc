@@ -44,10 +44,11 @@ std::string roles_text(const api::TrainingJob& job) {
     const auto& replica = api::replica_spec(job, role);
     if (!replica) continue;
     text += str_cat(text.empty() ? "" : ", ", role_name(role), "=", replica->replicas);
-    if (replica->min_replicas || replica->max_replicas) {
-      text += str_cat(" (", replica->min_replicas.value_or(replica->replicas), " to ",
-                      replica->max_replicas.value_or(replica->replicas), ")");
-    }
+    if (replica->min_replicas && replica->max_replicas)
+      text += str_cat(" (", *replica->min_replicas, " to ", *replica->max_replicas, ")");
+    else if (replica->min_replicas || replica->max_replicas)
+      text += replica->min_replicas ? str_cat(" (", *replica->min_replicas, " or more)")
+                                    : str_cat(" (", *replica->max_replicas, " at most)");
     if (replica->standby.value_or(0) > 0) text += str_cat(" and ", *replica->standby, " standing by");
     text += str_cat(", restartPolicy ", api::name(replica->restart_policy));
     if (replica->restart_scope) text += str_cat(" (", api::name(*replica->restart_scope), ")");

@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "base/limits.h"
 #include "base/text.h"
 #include "controller/api/document.h"
 #include "controller/api/value_visitor.h"
@@ -125,16 +126,20 @@ bool is_below(const std::string& path, const std::string& above) {
 ReplicaRange allowed_replicas(const TrainingJob& job, Role role) {
   const ReplicaSpec& spec = *replica_spec(job, role);
   if (role != Role::kWorker) return {spec.replicas, spec.replicas};
-  return {spec.min_replicas.value_or(spec.replicas), spec.max_replicas.value_or(spec.replicas)};
+  if (!spec.min_replicas && !spec.max_replicas) return {spec.replicas, spec.replicas};
+  const std::int64_t others =
+      job.spec.training ? member_count(job) - spec.replicas + standby_count(job) : 0;  // linked to it, too
+  return {spec.min_replicas.value_or(1), spec.max_replicas.value_or(kMaxGroupMembers - others)};
 }
 
 std::string allowed_replicas_text(const TrainingJob& job, Role role) {
   const auto [min, max] = allowed_replicas(job, role);
   if (role != Role::kWorker) return str_cat(min, ", since only the number of workers may change");
-  if (min == max) return str_cat(min, ", since the job has no other minReplicas or maxReplicas");
   const ReplicaSpec& spec = *replica_spec(job, role);
-  return str_cat(min, " to ", max, spec.min_replicas ? " (minReplicas, " : " (replicas, ",
-                 spec.max_replicas ? "maxReplicas)" : "replicas)");
+  if (!spec.min_replicas && !spec.max_replicas)
+    return str_cat(min, ", since the job has neither minReplicas nor maxReplicas");
+  return str_cat(min, " to ", max, spec.min_replicas ? " (minReplicas, " : " (no minReplicas, ",
+                 spec.max_replicas ? "maxReplicas)" : "no maxReplicas)");
 }
 
 std::vector<EditError> edit_errors(const TrainingJob& old_job, const TrainingJob& new_job) {

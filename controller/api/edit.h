@@ -3,8 +3,10 @@
 // Which edits of a job are accepted. Pure. crds/trainingjobs.yaml holds the same rules for the API server.
 //
 // May change at any time: stragglers; runPolicy but for managedBy and schedulingPolicy.queue; worker's
-// replicas, between the old job's minReplicas and maxReplicas. The pods' templates, and the queue, may change
-// while the job is suspended, or in the edit that suspends or resumes it. All else stays as it was created.
+// replicas, from minReplicas (absent: 1) to maxReplicas (absent: as many as can be linked to one another), in
+// a job that has one of the two: the bounds do not follow replicas, so that a job may go back to a size that
+// it had. The pods' templates, and the queue, may change while the job is suspended, or in the edit that
+// suspends or resumes it. All else stays as it was created.
 
 #include <cstdint>
 #include <string>
@@ -27,7 +29,7 @@ struct ReplicaRange {
   bool operator==(const ReplicaRange&) const = default;
 };
 ReplicaRange allowed_replicas(const TrainingJob& job, Role role);
-// The same for people: "1 to 4 (minReplicas, maxReplicas)".
+// The same for people: "1 to 4 (minReplicas, maxReplicas)", "1 to 255 (minReplicas, no maxReplicas)".
 std::string allowed_replicas_text(const TrainingJob& job, Role role);
 
 // Empty: the edit is accepted. REQUIRES: both jobs are valid (parse.h). Sorted by path.

@@ -211,15 +211,19 @@ void visit_template(FieldVisitor& v, ReplicaSpec& r) {
 
 void visit(FieldVisitor& v, ReplicaSpec& r, IntegerRange replicas, bool elastic) {
   v.integer({.name = "replicas", .meaning = "How many members of this role"}, replicas, r.replicas);
-  v.integer({.name = "minReplicas",
-             .meaning = "The smallest number that replicas may be edited to (absent: replicas), and how few "
-                        "of those who train an all-reduce goes on with when members are lost (absent: 1)",
-             .when = {elastic, "the role worker"}},
-            replicas, r.min_replicas);
-  v.integer({.name = "maxReplicas",
-             .meaning = "The largest number that replicas may be edited to; absent: replicas",
-             .when = {elastic, "the role worker"}},
-            replicas, r.max_replicas);
+  v.integer(
+      {.name = "minReplicas",
+       .meaning = "The smallest number that replicas may be edited to, and how few of those who train an "
+                  "all-reduce goes on with when members are lost; absent: 1",
+       .when = {elastic, "the role worker"}},
+      replicas, r.min_replicas);
+  v.integer(
+      {.name = "maxReplicas",
+       .meaning =
+           "The largest number that replicas may be edited to; absent, beside minReplicas: no bound of its "
+           "own; without both they may not be edited",
+       .when = {elastic, "the role worker"}},
+      replicas, r.max_replicas);
   v.integer({.name = "standby",
              .meaning = "How many more workers of an all-reduce wait, ready, until one is lost",
              .when = {elastic, "the role worker"}},

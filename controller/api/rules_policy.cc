@@ -63,7 +63,7 @@ void check_rebalance(const TrainingJob& job, Findings& f) {
              "a gradient that a parameter server takes is of as many samples as another one", name(action),
              allowed);
   } else if (const std::int64_t batch = job.spec.training->global_batch_size,
-             members = most_trainers(job) < 2 ? 1 : std::max<std::int64_t>(trainer_count(job), 2);
+             members = may_have_two_trainers(job) ? std::max<std::int64_t>(trainer_count(job), 2) : 1;
              f.clean("spec.training.globalBatchSize") && f.clean(kReplicas) &&
              (members < 2 || batch < 2 * members)) {
     Diagnostic& warning =
@@ -86,8 +86,7 @@ bool replaces_members(const TrainingJob& job) {
   return ring && (is_replaced(Role::kChief) || is_replaced(Role::kWorker));
 }
 
-// Members compare themselves with one another, and have a link where they train over one. (With minReplicas
-// alone one member may be what an edit has left of more.)
+// Members compare themselves with one another, and have a link where they train over one.
 void check_preflight(const TrainingJob& job, Findings& f) {
   const std::string path = "spec.preflight";
   if (!job.spec.preflight || !f.clean(path) || !f.clean(kStrategyType) || !f.clean(kReplicas)) return;
@@ -96,8 +95,7 @@ void check_preflight(const TrainingJob& job, Findings& f) {
     f.refuse(path, "a program of its own knows nothing of the check", "a map", allowed);
   } else if (job.spec.strategy.type != StrategyType::kAllReduce) {
     f.refuse(path, "only the members of an all-reduce have links to each other", "a map", allowed);
-  } else if (const auto& worker = job.spec.replica_specs.worker;
-             most_trainers(job) < 2 && !(worker && worker->min_replicas && !worker->max_replicas)) {
+  } else if (!may_have_two_trainers(job)) {
     f.refuse(path, "one member has no other to be compared with", "a map",
              "leave it out; or 2 members that train or more");
   } else if (job.spec.preflight->action == PreflightAction::kExclude && !replaces_members(job)) {

@@ -112,7 +112,7 @@ void check_partial_steps(const TrainingJob& job, Findings& f) {
       return f.refuse(kDropRate, "passes on a GPU run behind the host, which can't end a step early",
                       str_cat(rate), "0, or members without GPUs");
   }
-  if (most_trainers(job) < 2) {
+  if (!may_have_two_trainers(job)) {
     Diagnostic& warning = f.add(kDropRate, "one member waits for nobody, and leaves nothing out");
     warning.severity = Severity::kWarning;
     warning.found = str_cat(rate);

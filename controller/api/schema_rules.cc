@@ -389,9 +389,12 @@ std::vector<Entry> rules_of_edits() {
         R"("Never") : (!has(oldSelf.restartPolicy) || oldSelf.restartPolicy == "Never"))",
         kFixed, "restartPolicy", kForbidden}},
       {"spec.replicaSpecs.*",
-       {"self.replicas >= oldSelf.?minReplicas.orValue(oldSelf.replicas) && self.replicas <= "
-        "oldSelf.?maxReplicas.orValue(oldSelf.replicas)",
-        "may be edited only between the worker's minReplicas and maxReplicas; without them not at all",
+       {str_cat(
+            "self.replicas == oldSelf.replicas || ((has(oldSelf.minReplicas) || has(oldSelf.maxReplicas)) && "
+            "self.replicas >= oldSelf.?minReplicas.orValue(1) && self.replicas <= "
+            "oldSelf.?maxReplicas.orValue(",
+            kMaxGroupMembers, "))"),
+        "may be edited only between the worker's minReplicas and maxReplicas; without both not at all",
         "replicas", kForbidden}},
       {"spec",
        {str_cat(suspended, "oldSelf.replicaSpecs.all(k, !(k in self.replicaSpecs) || (", same("template"),

@@ -19,6 +19,11 @@ std::int64_t most_trainers(const TrainingJob& job) {
   return trainer_count(job) + std::max<std::int64_t>(more, 0);
 }
 
+bool may_have_two_trainers(const TrainingJob& job) {
+  const auto& worker = job.spec.replica_specs.worker;
+  return most_trainers(job) >= 2 || (worker && worker->min_replicas && !worker->max_replicas);
+}
+
 bool trains(Role role) {
   return role == Role::kChief || role == Role::kWorker;
 }

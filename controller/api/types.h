@@ -100,7 +100,7 @@ struct ReplicaSpec {
   std::size_t container_index = 0;            // its place in template.spec.containers
   std::optional<std::int64_t> termination_grace_seconds;  // the template's
   std::string pod_template;  // all of template as written, as YAML in one line; empty: none
-  std::optional<std::int64_t> min_replicas, max_replicas;  // worker only; absent: as replicas
+  std::optional<std::int64_t> min_replicas, max_replicas;  // worker only; edit.h has what absent means
   std::optional<std::int64_t> standby;                     // worker only; absent: 0
 
   std::int64_t places() const { return replicas + standby.value_or(0); }
@@ -326,8 +326,10 @@ struct TrainingJob {
 
 // How many train: the chief, if there is one, and the workers.
 std::int64_t trainer_count(const TrainingJob& job);
-// Likewise, once replicas was edited to maxReplicas.
+// Likewise, once replicas was edited to maxReplicas, where there is one.
 std::int64_t most_trainers(const TrainingJob& job);
+// An edit of replicas may give the job a second one, or it has it.
+bool may_have_two_trainers(const TrainingJob& job);
 bool trains(Role role);
 
 // Members begin and end together, as one attempt: those who train, and the servers of the built-in trainer.

@@ -178,8 +178,11 @@ class KubectlTest(ResourceCase):
         self.kubectl("scale", "tj/x", "--replicas=4")
         self.assertEqual(self.get("tj", "x")["spec"]["replicaSpecs"]["worker"]["replicas"], 4)
         self.assertIn("minReplicas and maxReplicas", self.refused("scale", "tj/x", "--replicas=5"))
+        self.put(job_of("open", replicaSpecs={"worker": {"replicas": 3, "minReplicas": 1}}), {"replicas": 3})
+        self.kubectl("scale", "tj/open", "--replicas=1")
+        self.kubectl("scale", "tj/open", "--replicas=3")
         self.apply(job_of("fixed"))
-        self.assertIn("without them not at all", self.refused("scale", "tj/fixed", "--replicas=3"))
+        self.assertIn("without both not at all", self.refused("scale", "tj/fixed", "--replicas=3"))
 
     def test_status_and_spec_are_written_apart(self):
         self.put({**job_of("x"), "status": {"phase": "Succeeded"}}, {"phase": "Running"})

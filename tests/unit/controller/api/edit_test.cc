@@ -38,10 +38,23 @@ TEST(AllowedReplicas, OfAWorkerAreFromMinReplicasToMaxReplicas) {
     return allowed_replicas(parse_good(with(kGoodJob, "{replicas: 3}", worker)), role);
   };
   EXPECT_EQ(allowed("{replicas: 3, minReplicas: 2, maxReplicas: 5}", Role::kWorker), (ReplicaRange{2, 5}));
-  EXPECT_EQ(allowed("{replicas: 3, minReplicas: 2}", Role::kWorker), (ReplicaRange{2, 3}));
-  EXPECT_EQ(allowed("{replicas: 3, maxReplicas: 5}", Role::kWorker), (ReplicaRange{3, 5}));
+  EXPECT_EQ(allowed("{replicas: 3, minReplicas: 2}", Role::kWorker), (ReplicaRange{2, 255}))
+      << "the chief is linked to them";
+  EXPECT_EQ(allowed("{replicas: 3, maxReplicas: 5}", Role::kWorker), (ReplicaRange{1, 5}));
   EXPECT_EQ(allowed("{replicas: 3}", Role::kWorker), (ReplicaRange{3, 3}));
   EXPECT_EQ(allowed("{replicas: 3, minReplicas: 2, maxReplicas: 5}", Role::kChief), (ReplicaRange{1, 1}));
+}
+
+TEST(AllowedReplicas, StayTheSameWhateverTheyWereEditedTo) {
+  const auto job = [](const char* worker) { return parse_good(with(kGoodJob, "{replicas: 3}", worker)); };
+  EXPECT_THAT(edit_errors(job("{replicas: 1, minReplicas: 1}"), job("{replicas: 3, minReplicas: 1}")),
+              IsEmpty());
+  EXPECT_THAT(edit_errors(job("{replicas: 5, maxReplicas: 5}"), job("{replicas: 3, maxReplicas: 5}")),
+              IsEmpty());
+  EXPECT_THAT(edit_errors(job("{replicas: 0, maxReplicas: 5}"), job("{replicas: 0, maxReplicas: 5}")),
+              IsEmpty());
+  EXPECT_EQ(allowed_replicas_text(job("{replicas: 2, minReplicas: 1}"), Role::kWorker),
+            "1 to 255 (minReplicas, no maxReplicas)");
 }
 
 class Edit : public ::testing::TestWithParam<EditCase> {};
@@ -118,7 +131,7 @@ TEST(EditErrors, SayWhatIsAllowed) {
   const std::string fixed(kGoodJob);
   EXPECT_EQ(
       errors(fixed, with(fixed, "worker: {replicas: 3}", "worker: {replicas: 4}")),
-      "may not be edited from 3 to 4; allowed: 3, since the job has no other minReplicas or maxReplicas");
+      "may not be edited from 3 to 4; allowed: 3, since the job has neither minReplicas nor maxReplicas");
   EXPECT_EQ(errors(kJob, with(kJob, "replicas: 3, minReplicas: 2, maxReplicas: 5",
                               "replicas: 1, minReplicas: 1, maxReplicas: 5")),
             "may not be edited from \"2\" to \"1\"; make a new job");

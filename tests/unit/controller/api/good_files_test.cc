@@ -339,6 +339,7 @@ TEST(GoodFiles, SharesThatFollowSpeedAreWarnedOfWhereThereIsNothingToShareOut) {
   EXPECT_EQ(warnings("{replicas: 0}"), action);
   EXPECT_EQ(warnings("{replicas: 0, maxReplicas: 0}"), action);
   EXPECT_EQ(warnings("{replicas: 0, maxReplicas: 1}"), none) << "it may be edited to have two members";
+  EXPECT_EQ(warnings("{replicas: 0, minReplicas: 0}"), none) << "likewise";
 }
 
 }  // namespace
