@@ -135,6 +135,7 @@ void CoordinatorCore::Impl::form(std::uint64_t generation, const std::vector<Slo
   for (Slot* slot : left_out) {
     slot->viewed = false;
     slot->holds = true;
+    view_changes_.stands_by(slot->name());
   }
   std::vector<ViewChanges::Member> in_view;
   for (const Slot* slot : chosen)

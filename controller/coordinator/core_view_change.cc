@@ -30,24 +30,33 @@ std::vector<std::string> missing(const std::vector<ViewChanges::Member>& all,
 
 }  // namespace
 
+void ViewChanges::Cause::add(const std::string& more, std::optional<Duration> after) {
+  why += str_cat(why.empty() || more.empty() ? "" : "; ", more);
+  if (after) noticed = std::max(noticed.value_or(Duration::zero()), *after);
+}
+
 void ViewChanges::member_lost(const std::string& why, Duration noticed) {
-  if (!noticed_) why_.clear();
-  why_ += str_cat(why_.empty() ? "" : "; ", why);
-  noticed_ = std::max(noticed_.value_or(Duration::zero()), noticed);
+  if (!next_.noticed) next_.why.clear();
+  next_.add(why, noticed);
+}
+
+void ViewChanges::stands_by(const std::string& name) {
+  next_.add(str_cat(name, " stands by"), std::nullopt);
 }
 
 void ViewChanges::formed(Generation generation, std::vector<Member> members, Step applied) {
   generation_ = generation;
   members_ = std::move(members);
   applied_ = begins_ ? std::max(applied_, applied) : applied;
+  const Cause since = std::exchange(next_, {});
+  newest_.add(since.why, since.noticed);
   begins_ = true;
 }
 
 std::optional<api::ViewChange> ViewChanges::begins(const v1::ViewBegin& word) {
   if (!std::exchange(begins_, false)) return std::nullopt;
   const auto before = std::exchange(before_, members_);
-  const std::string why = std::exchange(why_, "");
-  const auto noticed = std::exchange(noticed_, std::nullopt);
+  const auto [why, noticed] = std::exchange(newest_, {});
   if (!before) return std::nullopt;
   api::ViewChange change{.generation = generation_,
                          .came = missing(members_, *before),

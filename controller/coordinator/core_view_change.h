@@ -25,7 +25,9 @@ class ViewChanges {
 
   // Since the newest view was formed: a member was lost, and `noticed` after; or the view ends in order.
   void member_lost(const std::string& why, Duration noticed);
-  void ends(const std::string& why) { why_ = why; }
+  void ends(const std::string& why) { next_.why = why; }
+  // The view that is formed next has no place for this one, which goes on waiting.
+  void stands_by(const std::string& name);
   // The newest view has these members; `applied`: steps by those before.
   void formed(Generation generation, std::vector<Member> members, Step applied);
   // A member's word of the newest view: what there is to tell, once, against the last view that took a step;
@@ -40,8 +42,14 @@ class ViewChanges {
   std::vector<Member> members_;                // of the newest view
   Generation generation_;
   bool begins_ = false;  // nobody has told of a step in it
-  std::string why_;      // since `before_`
-  std::optional<Duration> noticed_;
+  // The word of a view's first step may come when the view ends again: each has its own cause.
+  struct Cause {
+    std::string why;
+    std::optional<Duration> noticed;
+    void add(const std::string& more, std::optional<Duration> after);
+  };
+  Cause newest_;  // of the newest view, since `before_`
+  Cause next_;    // since the newest view was formed
   Step applied_ = 0;
 };
 

@@ -78,6 +78,34 @@ TEST(ViewChangesTest, ALossWhileAViewEndsIsTheReason) {
   EXPECT_EQ(changes.begins(word(11))->message, "worker-0 was killed");
 }
 
+TEST(ViewChangesTest, AWordThatComesWhenTheViewEndsAgainIsOfItsOwnCause) {
+  ViewChanges changes;
+  changes.formed(Generation{1}, named({"chief-0", "worker-0"}), 0);
+  EXPECT_EQ(changes.begins(word(1)), std::nullopt);
+  changes.member_lost("worker-0 was killed", milliseconds(1));
+  changes.formed(Generation{2}, named({"chief-0"}), 10);
+  changes.ends("worker-1 joins");
+  const auto loss = changes.begins(word(11));
+  EXPECT_EQ(loss->message, "worker-0 was killed");
+  EXPECT_EQ(loss->noticed_seconds, 0.001);
+  changes.formed(Generation{3}, named({"chief-0", "worker-1"}), 12);
+  const auto joined = changes.begins(word(13));
+  EXPECT_EQ(joined->message, "worker-1 joins");
+  EXPECT_EQ(joined->noticed_seconds, std::nullopt);
+}
+
+TEST(ViewChangesTest, AMemberWithoutAPlaceIsNamedAsOneThatStandsBy) {
+  ViewChanges changes;
+  changes.formed(Generation{1}, named({"worker-0", "worker-1"}), 0);
+  EXPECT_EQ(changes.begins(word(1)), std::nullopt);
+  changes.ends("chief-0 joins");
+  changes.stands_by("worker-1");
+  changes.formed(Generation{2}, named({"chief-0", "worker-0"}), 10);
+  const auto change = changes.begins(word(11));
+  EXPECT_THAT(change->left, ElementsAre("worker-1"));
+  EXPECT_EQ(change->message, "chief-0 joins; worker-1 stands by");
+}
+
 TEST(ViewChangesTest, AnotherMemberInTheSamePlaceHasCome) {
   ViewChanges changes;
   changes.formed(Generation{1}, {{"chief-0", "a"}, {"worker-0", "b"}}, 0);
