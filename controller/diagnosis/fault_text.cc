@@ -152,7 +152,11 @@ std::string message_of(const api::Fault& fault) {
   std::string message = str_cat(subject(fault), " ", predicate(fault));
   const bool started = fault.kind != FaultKind::kMissing && fault.kind != FaultKind::kRefused &&
                        fault.kind != FaultKind::kUnfit;
-  if (fault.step && started && fault.role != Role::kEvaluator) message += str_cat(" at step ", *fault.step);
+  if (fault.step && started && fault.role != Role::kEvaluator) {
+    // One that hangs tells its step by heartbeats; any other may have taken steps since it was heard.
+    const bool knows = fault.kind == FaultKind::kHung;
+    message += str_cat(knows ? " at step " : ", last heard of at step ", *fault.step);
+  }
   const char* glue = ": ";
   for (const api::Observation& seen : fault.evidence) {
     if (!adds(fault, seen.kind)) continue;

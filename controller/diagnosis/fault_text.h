@@ -15,7 +15,8 @@ api::FaultKind kind_of(api::ObservationKind seen);
 // "MemberKilled", "MemberFrozen", ...: the reason that a status gives.
 std::string reason_of(const api::Fault& fault);
 
-// "worker-2 (pod fashion-worker-2-0, pid 4711) was killed by signal 9 (SIGKILL) at step 120: evidence"
+// "worker-2 (pod fashion-worker-2-0, pid 4711) was killed by signal 9 (SIGKILL), last heard of at step 120:
+// evidence"
 std::string message_of(const api::Fault& fault);
 
 // "; as a consequence worker-0 exited with code 3, worker-1 lost its link to worker-2"; empty without
