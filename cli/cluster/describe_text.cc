@@ -222,7 +222,7 @@ bool failed_by_fault(const JobView& job) {
 
 std::vector<std::string> fault_lines(const JobView& job) {
   if (!job.status.fault) return {};
-  std::vector<std::string> lines = {failed_by_fault(job) ? "Fault:" : "Fault of the newest restart:"};
+  std::vector<std::string> lines = {failed_by_fault(job) ? "Fault:" : "Newest fault:"};
   for (const std::string& line : align_table(fault_rows(*job.status.fault), {}))
     lines.push_back(str_cat("  ", line));
   return lines;

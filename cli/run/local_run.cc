@@ -15,6 +15,7 @@
 #include "base/file.h"
 #include "base/guarded.h"
 #include "base/machine_load.h"
+#include "base/process_end.h"
 #include "base/processors.h"
 #include "base/program.h"
 #include "base/status.h"
@@ -198,6 +199,7 @@ class LocalRunImpl final : public LocalRun, public coordinator::RunObserver, pub
     const bool rests = status.phase == kSuspended && (before.phase == kSuspended || !has_members(status));
     if ((again || changed || waits || rests) && before.message != status.message)
       note(str_cat(status.message, rests ? options_.resume_text : ""));
+    if (status.fault && status.fault != before.fault) note_end(*status.fault);
     for (const api::StragglerReplacement& each : status.straggler_replacements) {
       if (std::ranges::find(before.straggler_replacements, each) == before.straggler_replacements.end())
         tell(each);
@@ -229,6 +231,7 @@ class LocalRunImpl final : public LocalRun, public coordinator::RunObserver, pub
   }
   void on_lost(const api::Fault& verdict) override {
     if (verdict.kind == api::FaultKind::kUnfit) return;  // on_preflight() has told of it
+    if (!verdict.exit_code && !verdict.signal) *awaits_end_.lock() = verdict.pod;
     batch_.emplace_back(RunNote{str_cat(diagnosis::message_of(verdict), "; the others go on without it")});
   }
   void on_batch_end() override {
@@ -242,6 +245,15 @@ class LocalRunImpl final : public LocalRun, public coordinator::RunObserver, pub
     }
     batch_.clear();
     wake();
+  }
+
+  // The end of a process may be known a moment after the loss of its member, which was told.
+  void note_end(const api::Fault& fault) {
+    const bool has_end = fault.exit_code || fault.signal;
+    if (!has_end || fault.pod.empty() || *awaits_end_.lock() != fault.pod) return;
+    awaits_end_.lock()->clear();
+    note(str_cat("the process of ", member_name(fault.role, fault.index), " (pod ", fault.pod,
+                 ") ended: ", exit_text(fault.exit_code, fault.signal)));
   }
 
   // From whichever thread acts for the job. All else that is recorded is known by the coordinator's word or
@@ -284,6 +296,8 @@ class LocalRunImpl final : public LocalRun, public coordinator::RunObserver, pub
 
   std::vector<RunEvent> batch_;  // the observer's calls alone; bounded by what one input brings
   mutable Guarded<std::vector<RunEvent>> events_;
+  Guarded<std::string>
+      awaits_end_;  // the pod of the member that was lost last, while how it ended is not known
   mutable Guarded<bool> ended_{false};
   std::jthread waiter_;
 };

@@ -263,8 +263,8 @@ struct Status {
   std::optional<Preflight> preflight;                        // the newest
   std::vector<Straggler> stragglers;                         // found now
   std::vector<StragglerReplacement> straggler_replacements;  // the earliest first
-  std::optional<Fault> fault;                                // of the newest restart, or of the failure
-  std::string last_checkpoint, model;                        // paths; empty: none
+  std::optional<Fault> fault;          // of the newest restart or loss, or of the failure
+  std::string last_checkpoint, model;  // paths; empty: none
   std::optional<WallTime> start_time, completion_time;
   bool operator==(const Status&) const = default;
   static void fields(auto&& visit, auto& x) {
@@ -285,7 +285,8 @@ struct Status {
     visit(
         NamedField{"stragglerReplacements", "Slow members that were replaced, or were to be: the newest 16."},
         x.straggler_replacements);
-    visit(NamedField{"fault", "The member at fault, of the failure or the newest restart."}, x.fault);
+    visit(NamedField{"fault", "The member at fault, of the failure, or of the newest restart or loss."},
+          x.fault);
     visit(NamedField{"lastCheckpoint", "The newest checkpoint."}, x.last_checkpoint);
     visit(NamedField{"model", "The folder of the final model."}, x.model);
     visit(NamedField{"startTime", "When the job's first pods were made."}, x.start_time);

@@ -23,15 +23,6 @@ bool replaces_each(const api::TrainingJob& job, Role role) {
          api::restart_scope(job, role) == api::RestartScope::kReplica;
 }
 
-// A process that has ended is known to by its pod a moment later, and why.
-bool awaits_end(const Observed& observed, const LostMember& lost, const cluster::Pod* pod, Plan& plan) {
-  const bool will_end = lost.fault.kind == api::FaultKind::kDead || api::is_own_word(lost.fault.kind);
-  const bool has_end = lost.fault.signal || lost.fault.exit_code || pod == nullptr || pod->ended();
-  if (!will_end || has_end || lost.age >= observed.limits.exit_grace) return false;
-  requeue(observed.limits.exit_grace - lost.age, plan);
-  return true;
-}
-
 // By the number of its pod; of one that never had a pod that the coordinator knows, by when it was lost.
 bool was_replaced(const Observed& observed, const LostMember& lost) {
   const api::Fault& fault = lost.fault;
@@ -45,6 +36,15 @@ bool was_replaced(const Observed& observed, const LostMember& lost) {
 }
 
 }  // namespace
+
+bool awaits_end(const Observed& observed, const LostMember& lost, Plan& plan) {
+  const cluster::Pod* const pod = find_pod(observed, lost.fault.role, lost.fault.index);
+  const bool will_end = lost.fault.kind == api::FaultKind::kDead || api::is_own_word(lost.fault.kind);
+  const bool has_end = lost.fault.signal || lost.fault.exit_code || pod == nullptr || pod->ended();
+  if (!will_end || has_end || lost.age >= observed.limits.exit_grace) return false;
+  requeue(observed.limits.exit_grace - lost.age, plan);
+  return true;
+}
 
 bool is_elastic(const api::TrainingJob& job) {
   if (!job.spec.training || job.spec.strategy.type != api::StrategyType::kAllReduce) return false;
@@ -95,8 +95,7 @@ void resize(const Observed& observed, Plan& plan) {
 void replace_lost(const Observed& observed, const LostMember& lost, Plan& plan) {
   const auto [role, index] = std::pair(lost.fault.role, lost.fault.index);
   if (was_replaced(observed, lost)) return;
-  const cluster::Pod* const pod = find_pod(observed, role, index);
-  if (awaits_end(observed, lost, pod, plan)) return;
+  if (awaits_end(observed, lost, plan)) return;
   replace(observed, Failure(diagnosis::diagnose(place_of(observed, role, index), lost.fault)), lost.age,
           plan);
   if (lost.fault.kind == api::FaultKind::kUnfit) note_excluded(observed, lost.fault, plan);

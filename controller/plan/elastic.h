@@ -39,6 +39,10 @@ void resize(const Observed& observed, Plan& plan);
 inline constexpr std::int64_t kDataTries = 3;
 bool is_given_up(const Observed& observed, const LostMember& lost);
 
+// A process that has ended is known to by its pod a moment later, and why: until then, and for
+// Limits::exit_grace at most, nothing is said of the loss.
+bool awaits_end(const Observed& observed, const LostMember& lost, Plan& plan);
+
 // The lost member's pod is followed by another one, or the job fails, by its role's policy and by
 // backoffLimit. Nothing, where that is done already.
 void replace_lost(const Observed& observed, const LostMember& lost, Plan& plan);

@@ -37,8 +37,9 @@ void rule_lost(const Observed& observed, Plan& plan) {
       replace_lost(observed, lost, plan);
       continue;
     }
-    const std::string message =
-        diagnosis::message_of(diagnosis::diagnose(place_of(observed, fault.role, fault.index), fault));
+    if (awaits_end(observed, lost, plan)) continue;
+    const api::Fault whole = diagnosis::diagnose(place_of(observed, fault.role, fault.index), fault);
+    const std::string message = diagnosis::message_of(whole);
     const cluster::Pod* pod = find_pod(observed, fault.role, fault.index);
     if (pod != nullptr && !pod->ended() && !pod->deleting)
       plan.actions.push_back(
@@ -52,7 +53,8 @@ void rule_lost(const Observed& observed, Plan& plan) {
         message,
         given_up ? str_cat("; it was started ", kDataTries, " times in a row, and is not started again") : "",
         "; the others go on without it");
-    if (given_up) plan.status.fault = fault;
+    const bool is_settled = !plan.status.fault || !plan.status.fault->provisional_since;
+    if (is_settled) plan.status.fault = whole;
     plan.status_reason = plan.status.message;
     record_event(observed, true, "MemberLost", plan.status.message,
                  str_cat(member_name(fault.role, fault.index), " is lost, and not needed"), plan);

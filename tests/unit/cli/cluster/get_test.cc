@@ -357,7 +357,7 @@ TEST_F(ClusterTest, DescribeShowsTheFaultAndPointsToItsLog) {
                     HasSubstr("Error: it " + std::string(60, 'x') + " ..., exit code 1"),
                     Not(HasSubstr("and more"))));
   set_phase("Running");
-  EXPECT_THAT(described("digits"), HasSubstr("newest restart"));
+  EXPECT_THAT(described("digits"), HasSubstr("Newest fault:"));
 }
 
 TEST(StragglerLinesTest, MembersThatFailedTheCheckStandApartFromStragglers) {

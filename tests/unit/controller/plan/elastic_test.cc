@@ -131,6 +131,31 @@ TEST(ElasticTest, AMemberThatIsNeededOrMayYetReadItsDataIsReplaced) {
   EXPECT_EQ(count_of(plan(lived).status), kDataTries + 1) << "it had read it";
 }
 
+TEST(ElasticTest, TheLossOfAMemberThatIsNotReplacedIsToldWithItsEnd) {
+  api::TrainingJob job = make_job(1, 3);
+  job.spec.replica_specs.worker->min_replicas = 1;
+  Observed world = make_running_world(job);
+  const api::Fault fault{.kind = api::FaultKind::kDead,
+                         .role = Role::kWorker,
+                         .index = 1,
+                         .evidence = {{api::ObservationKind::kStreamEnded, ""}}};
+  world.report->lost = {{.fault = fault, .age = Duration::zero()}};
+  const Plan awaits = plan(world);
+  EXPECT_NE(awaits.status.reason, "MemberLost") << "why its process ended is known soon";
+  EXPECT_LE(awaits.requeue_after, world.limits.exit_grace);
+  Observed late = world;
+  late.report->lost[0].age = late.limits.exit_grace;
+  EXPECT_EQ(plan(late).status.reason, "MemberLost") << "or never";
+  cluster::Pod& pod = pod_of(world, Role::kWorker, 1);
+  pod.phase = cluster::PodPhase::kFailed;
+  pod.signal = 9;
+  const Plan told = plan(world);
+  EXPECT_EQ(told.status.reason, "MemberLost");
+  ASSERT_TRUE(told.status.fault);
+  EXPECT_EQ(told.status.fault->kind, api::FaultKind::kKilled);
+  EXPECT_EQ(told.status.fault->signal, 9);
+}
+
 // worker-1 is replaced, and its node says nothing.
 Observed with_a_silent_worker(api::FaultKind kind) {
   api::TrainingJob job = make_job(1, 2);
