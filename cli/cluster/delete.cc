@@ -55,7 +55,7 @@ using Kept = std::map<std::string, std::vector<std::string>>;
 void print_kept(const Call& call, const Kept& kept) {
   for (const auto& [why, names] : kept) {
     call.out << "kept, since they " << why << ": " << absl::StrJoin(names, ", ") << "; `" << call.program
-             << " delete NAME` deletes them\n";
+             << " delete NAME" << (call.all_namespaces ? "" : call.jobs.where(call.ns)) << "` deletes them\n";
   }
 }
 

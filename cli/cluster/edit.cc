@@ -34,7 +34,7 @@ absl::Status suspend_one(Call& call, const std::string& name, bool suspend) {
   const char* verb = suspend ? "suspend" : "resume";
   PL_ASSIGN_OR_RETURN(const Json object, call.jobs.job(call.ns, name));
   const JobView job = read_job(object);
-  PL_RETURN_IF_ERROR(job.run ? goes_on(*job.run, verb) : if_it_goes_on(job, verb));
+  PL_RETURN_IF_ERROR(job.run ? goes_on(*job.run, verb, call.jobs.where(job.ns)) : if_it_goes_on(job, verb));
   if (job.suspended == suspend) {
     call.out << call.jobs.reference(name) << (suspend ? " is suspended already\n" : " is not suspended\n");
     return absl::OkStatus();
@@ -97,7 +97,8 @@ absl::Status check(const JobView& view, const Json& before, const Json& after,
 absl::Status scale_once(Call& call, const std::string& name, const std::vector<Scaling>& scalings) {
   PL_ASSIGN_OR_RETURN(const Json before, call.jobs.job(call.ns, name));
   const JobView job = read_job(before);
-  PL_RETURN_IF_ERROR(job.run ? goes_on(*job.run, "scale") : if_it_goes_on(job, "scale"));
+  PL_RETURN_IF_ERROR(job.run ? goes_on(*job.run, "scale", call.jobs.where(job.ns))
+                             : if_it_goes_on(job, "scale"));
   Json after = before;
   Json patch = {{"metadata", {{"resourceVersion", job.resource_version}}}};
   std::string said;

@@ -27,7 +27,7 @@ class JobSource : public virtual jobs::JobSource {
 
   // How results name a job: "trainingjob.paceline.dev/digits"; a run: "digits".
   virtual std::string reference(const std::string& name) const = 0;
-  // The words behind its name in commands: " -n team-a"; of a run: nothing.
+  // The words behind its name in commands: " -n team-a", " --state-dir runs"; empty: none are needed.
   virtual std::string where(const std::string& ns) const = 0;
   // Says that there are none, and what helps; empty: nothing is to be said.
   virtual std::string none(const std::string& ns, const std::string& program) const = 0;

@@ -207,7 +207,8 @@ bool RunSource::has_checkpoint(const RunState& run) const {
 
 std::string RunSource::none(const std::string&, const std::string& program) const {
   if (!left_out_.empty()) return "";
-  return str_cat("No runs in ", store_.state_folder(), ". Start one with `", program, " run job.yaml`.");
+  return str_cat("No runs in ", store_.state_folder(), ". Start one with `", program, " run job.yaml",
+                 store_.where(), "`.");
 }
 
 }  // namespace paceline::cli

@@ -46,7 +46,7 @@ class RunSource : public JobSource {
   }
   bool has_checkpoint(const RunState& run) const override;
   std::string reference(const std::string& name) const override { return name; }
-  std::string where(const std::string&) const override { return ""; }
+  std::string where(const std::string&) const override { return store_.where(); }
   std::string none(const std::string& ns, const std::string& program) const override;
 
   // The last list leaves these out, for these reasons.

@@ -5,6 +5,7 @@
 #include "base/regular_file.h"
 #include "base/status.h"
 #include "base/text.h"
+#include "cli/state/resume_command.h"
 #include "controller/api/parse.h"
 #include "controller/api/training_spec.h"
 #include "runtime/checkpoint/spec_hash.h"
@@ -75,14 +76,15 @@ RunToResume run_to_resume(const std::vector<RunState>& runs, const JobFile& job)
 }
 
 absl::Status check_resume(const RunState& earlier, const JobFile& job,
-                          const std::optional<FoundCheckpoint>& newest) {
+                          const std::optional<FoundCheckpoint>& newest, std::string_view where) {
   const api::TrainingJob& wanted = job.job;
   if (!earlier.job.empty() && earlier.job != wanted.metadata.name) {
     return absl::FailedPreconditionError(
         str_cat("run \"", earlier.name, "\" is of job \"", earlier.job, "\", and ", job.path, " is job \"",
                 wanted.metadata.name, "\": resume it with its own, as in ", earlier.folder, "/job.yaml"));
   }
-  const std::string anew = str_cat("`paceline run ", job.path, "` without --resume makes a new run");
+  const std::string anew =
+      str_cat("`paceline run ", shell_word(job.path), where, "` without --resume makes a new run");
   if (!newest) {
     if (earlier.phase != "Succeeded") return absl::OkStatus();
     return absl::FailedPreconditionError(

@@ -43,8 +43,9 @@ struct RunToResume {
 RunToResume run_to_resume(const std::vector<RunState>& runs, const JobFile& job);
 
 // FAILED_PRECONDITION, with what to do: the run is of another job, has nothing to go on from, or its newest
-// checkpoint can't be continued by this job (another model, more steps than the job has, ...).
+// checkpoint can't be continued by this job (another model, more steps than the job has, ...). `where`:
+// RunStore::where().
 absl::Status check_resume(const RunState& earlier, const JobFile& job,
-                          const std::optional<FoundCheckpoint>& newest);
+                          const std::optional<FoundCheckpoint>& newest, std::string_view where);
 
 }  // namespace paceline::cli

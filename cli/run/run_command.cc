@@ -249,7 +249,7 @@ class RunCommand {
       first_step_ = steps.front();
       if (noted_ && first_step_->step < noted_->progress.step) {
         output_->note(str_cat(noted_->path, " was passed over, and training went on from an earlier one: ",
-                              "`paceline logs ", state_.name, "` says why"));
+                              "`paceline logs ", state_.name, where(), "` says why"));
       }
     }
     last_step_ = steps.back();
@@ -323,7 +323,8 @@ class RunCommand {
     if (setup_.earlier && !first_step_) keep_earlier(setup_.earlier->state, state_);
     const absl::Status written = write_last_state(setup_, trained_);
     print_checkpoints(std::numeric_limits<Step>::max());
-    if (const std::string note = evaluator_note(setup_.job.job.spec, local_->report(), state_); !note.empty())
+    if (const std::string note = evaluator_note(setup_.job.job.spec, local_->report(), state_, where());
+        !note.empty())
       output_->note(note);
     output_->finished(state_);
     output_.reset();
@@ -390,7 +391,7 @@ class RunCommand {
     if (!first_step_) return "it had taken no step yet";
     if (interrupts_ > 1) return "a second ctrl-C stopped it before one was saved";
     if (const std::string why = failed_save(); !why.empty()) return why;
-    return str_cat("none was saved; `paceline logs ", state_.name, "` may say why");
+    return str_cat("none was saved; `paceline logs ", state_.name, where(), "` may say why");
   }
 
   void fail_run(const std::string& reason, const std::string& message) {
@@ -401,6 +402,8 @@ class RunCommand {
     state_.finished = format_wall_time(session_.clock.wall_now());
     (void)write_last_state(setup_, first_step_.has_value());
   }
+
+  std::string where() const { return state_dir_words(session_.state_dir_option); }
 
   // A full disk must not end a training; its user hears of it once.
   void note_once(const absl::Status& status) {

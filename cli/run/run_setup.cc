@@ -115,7 +115,7 @@ absl::Status reopen(const RunStore& store, std::string name, RunSetup& setup) {
   const OwnedRun& run = *setup.run;
   const auto newest = newest_checkpoint(setup.job, run.folder());
   if (!newest.ok()) return with_context(newest.status(), str_cat("run \"", name, "\" can't go on"));
-  PL_RETURN_IF_ERROR(check_resume(earlier, setup.job, *newest));
+  PL_RETURN_IF_ERROR(check_resume(earlier, setup.job, *newest, store.where()));
   if (*newest) note_beginning(**newest, setup.job, earlier, setup.state);
   auto text = read_regular_file(run.path("job.yaml"), api::kMaxFileBytes);
   if (!text.ok() && !absl::IsNotFound(text.status())) return text.status();

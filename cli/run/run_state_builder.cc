@@ -99,9 +99,10 @@ void apply_status(const api::Status& status, RunState& state) {
   note_all_gone(state);
 }
 
-std::string evaluator_note(const api::Spec& spec, const coordinator::Report& report, const RunState& state) {
+std::string evaluator_note(const api::Spec& spec, const coordinator::Report& report, const RunState& state,
+                           std::string_view where) {
   if (!spec.replica_specs.evaluator || state.phase != "Succeeded") return "";
-  const std::string logs = str_cat(": `paceline logs ", state.name, " evaluator-0` ");
+  const std::string logs = str_cat(": `paceline logs ", state.name, " evaluator-0", where, "` ");
   const std::optional<Step>& last = report.last_observed;
   if (!last) return str_cat("the evaluator has evaluated no checkpoint", logs, "says what it looked for");
   const std::optional<Step> newest = api::checkpoint_step(state.checkpoint);

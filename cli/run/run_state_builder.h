@@ -23,10 +23,12 @@ void keep_earlier(const RunState& earlier, RunState& state);
 // no time to go.
 void apply_status(const api::Status& status, RunState& state);
 
-// What an evaluator of a training that has succeeded did not do, for who ran it: it told of no checkpoint, not
-// even of one whose step those who train had evaluated themselves (of which there is no second event), or not
-// of the last one, since it took too long, was gone, or did not answer. Empty: nothing.
-std::string evaluator_note(const api::Spec& spec, const coordinator::Report& report, const RunState& state);
+// What an evaluator of a training that has succeeded did not do, for who ran it: it told of no checkpoint,
+// not even of one whose step those who train had evaluated themselves (of which there is no second event), or
+// not of the last one, since it took too long, was gone, or did not answer. Empty: nothing. `where`:
+// RunStore::where().
+std::string evaluator_note(const api::Spec& spec, const coordinator::Report& report, const RunState& state,
+                           std::string_view where);
 
 // Samples per second between two step records of rank 0, on its own clock (heartbeats come too seldom to
 // measure a short run by). Nothing where no time or no step lies between them.

@@ -22,10 +22,6 @@ std::string with_escapes(std::string_view word) {
   return quoted + "'";
 }
 
-std::string option_of(std::string_view state_dir) {
-  return state_dir.empty() ? "" : str_cat(" --state-dir ", shell_word(state_dir));
-}
-
 }  // namespace
 
 std::string shell_word(std::string_view word) {
@@ -40,13 +36,17 @@ std::string shell_word(std::string_view word) {
   return quoted + "'";
 }
 
+std::string state_dir_words(std::string_view state_dir) {
+  return state_dir.empty() ? "" : str_cat(" --state-dir ", shell_word(state_dir));
+}
+
 std::string resume_command(std::string_view state_dir, std::string_view job_file, std::string_view run) {
-  return str_cat("paceline run ", shell_word(job_file), " --resume ", shell_word(run), option_of(state_dir),
-                 job_file == "-" ? " < JOB" : "");
+  return str_cat("paceline run ", shell_word(job_file), " --resume ", shell_word(run),
+                 state_dir_words(state_dir), job_file == "-" ? " < JOB" : "");
 }
 
 std::string let_go_on_command(std::string_view state_dir, std::string_view run) {
-  return str_cat("paceline resume ", shell_word(run), option_of(state_dir));
+  return str_cat("paceline resume ", shell_word(run), state_dir_words(state_dir));
 }
 
 }  // namespace paceline::cli

@@ -6,6 +6,7 @@
 #include "base/regular_file.h"
 #include "base/status.h"
 #include "base/text.h"
+#include "cli/state/resume_command.h"
 #include "controller/api/parse.h"
 #include "controller/api/print.h"
 
@@ -22,16 +23,19 @@ absl::StatusOr<api::TrainingJob> read_saved_job(const std::string& path) {
 
 }  // namespace
 
-absl::Status goes_on(const RunState& run, const char* verb) {
+absl::Status goes_on(const RunState& run, const char* verb, std::string_view where) {
   if (!is_finished(run)) return absl::OkStatus();
+  const bool may_go_on = run.phase != "Succeeded" && !run.checkpoint.empty() && !run.job_file.empty();
   return absl::FailedPreconditionError(
       str_cat("run \"", run.name, "\" has ended (", run.phase, "): there is nothing to ", verb,
-              "; `paceline run FILE --resume ", run.name, "` goes on with it"));
+              may_go_on ? str_cat("; `", resume_command("", run.job_file, run.name), where,
+                                  "` goes on from its newest checkpoint")
+                        : ""));
 }
 
 absl::Status edit_run(const RunStore& store, const std::string& name, const RunEdit& edit, const char* verb) {
   PL_ASSIGN_OR_RETURN(const RunState run, store.get(name));
-  PL_RETURN_IF_ERROR(goes_on(run, verb));
+  PL_RETURN_IF_ERROR(goes_on(run, verb, store.where()));
   const std::string path = run.folder + "/job.yaml";
   PL_ASSIGN_OR_RETURN(api::TrainingJob job, read_saved_job(path));
   bool& suspend = job.spec.run_policy.suspend;

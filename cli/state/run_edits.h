@@ -21,8 +21,9 @@ struct RunEdit {
   std::optional<std::int64_t> workers;  // of a job that has some
 };
 
-// FAILED_PRECONDITION where the run has ended, with how to go on with it. `verb`: "suspend", for people.
-absl::Status goes_on(const RunState& run, const char* verb);
+// FAILED_PRECONDITION where the run has ended, with how to go on with it where it can. `verb`: "suspend", for
+// people; `where`: RunStore::where().
+absl::Status goes_on(const RunState& run, const char* verb, std::string_view where);
 
 // Edits the job of a run that goes on; its owner acts within a second. Whether the job may have so many
 // workers is the caller's to know. NOT_FOUND, FAILED_PRECONDITION (the run has ended, or its job.yaml is

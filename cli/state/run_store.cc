@@ -169,8 +169,9 @@ absl::StatusOr<std::unique_ptr<OwnedRun>> RunStore::create(const std::string& na
     auto made = make(candidate);
     if (!absl::IsAlreadyExists(made.status())) return made;
   }
-  return absl::ResourceExhaustedError(
-      str_cat(kMaxRunsPerName, " runs are named ", name, "-...; remove old ones with `paceline delete`"));
+  return absl::ResourceExhaustedError(str_cat(kMaxRunsPerName, " runs are named ", name,
+                                              "-...; remove old ones with `paceline delete NAME", where(),
+                                              "`"));
 }
 
 absl::StatusOr<std::unique_ptr<OwnedRun>> RunStore::create_named(const std::string& name) const {
@@ -184,7 +185,7 @@ absl::StatusOr<std::unique_ptr<OwnedRun>> RunStore::create_named(const std::stri
   if (!absl::IsAlreadyExists(made.status())) return made;
   return absl::AlreadyExistsError(str_cat("there is a run named \"", name, "\" in ", folder_,
                                           "; choose another name, go on with it by --resume ", name,
-                                          ", or remove it with `paceline delete ", name, "`"));
+                                          ", or remove it with `paceline delete ", name, where(), "`"));
 }
 
 // ALREADY_EXISTS where something of that name is there.
@@ -269,9 +270,13 @@ std::string RunStore::how_it_goes_on(const RunState& state) const {
   const absl::StatusOr<std::string> text =
       read_regular_file(own, api::kMaxFileBytes);  // as print_yaml() writes it
   if (text.ok() && text->find("\n  training:\n") == std::string::npos)
-    return str_cat("its program begins anew with `paceline run ", shell_word(file), "`");
+    return str_cat("its program begins anew with `paceline run ", shell_word(file), where(), "`");
   return str_cat("it goes on, from its newest checkpoint if it has one, with `",
                  resume_command(option_, file, state.name), "`");
+}
+
+std::string RunStore::where() const {
+  return state_dir_words(option_);
 }
 
 absl::Status RunStore::no_name(const std::string& name) const {
@@ -335,10 +340,11 @@ absl::StatusOr<RunState> RunStore::get(const std::string& name) const {
   for (const RunState& state : all) {
     if (names.size() < 5) names.push_back(state.name);
   }
-  const std::string hint = !names.empty() ? str_cat("the newest runs are: ", absl::StrJoin(names, ", "))
-                           : !left_out.empty()
-                               ? std::string(left_out.front().message())
-                               : "there are no runs yet; start one with `paceline run job.yaml`";
+  const std::string hint =
+      !names.empty() ? str_cat("the newest runs are: ", absl::StrJoin(names, ", "))
+      : !left_out.empty()
+          ? std::string(left_out.front().message())
+          : str_cat("there are no runs yet; start one with `paceline run job.yaml", where(), "`");
   return absl::NotFoundError(str_cat("no run named \"", name, "\" in ", folder_, "; ", hint));
 }
 
@@ -351,7 +357,8 @@ absl::StatusOr<RunState> RunStore::choose(const std::string& name) const {
   }
   if (!all.empty()) return all.front();
   if (!left_out.empty()) return left_out.front();
-  return absl::NotFoundError(str_cat("no runs in ", folder_, "; start one with `paceline run job.yaml`"));
+  return absl::NotFoundError(
+      str_cat("no runs in ", folder_, "; start one with `paceline run job.yaml", where(), "`"));
 }
 
 absl::StatusOr<std::vector<RunState>> RunStore::runs_of(const std::string& job) const {

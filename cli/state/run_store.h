@@ -84,6 +84,8 @@ class RunStore {
   absl::Status remove(const std::string& name) const;
 
   const std::string& state_folder() const { return folder_; }
+  // The words behind a run's name in commands: " --state-dir FOLDER" where its user gave one.
+  std::string where() const;
 
   static constexpr int kMaxRunsPerName = 10000;
   static constexpr std::size_t kMaxNameBytes = 63;

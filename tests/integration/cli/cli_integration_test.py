@@ -206,7 +206,7 @@ class CliTest(CliCase):
         state = self.state / "runs/digits/checkpoints/step-000000100/state.safetensors"
         state.write_bytes(state.read_bytes()[:-1])
         result = self.ends(0, "run", self.write(job(steps=150, extra=checkpoints)), "--resume")
-        said = 'step-000000100 was passed over, and training went on from an earlier one: `paceline logs digits` says why'
+        said = f'step-000000100 was passed over, and training went on from an earlier one: `paceline logs digits --state-dir {self.state}` says why'
         self.assertIn(said, result.stdout)
         self.assertIn("passed over step-000000100: state.safetensors: ", self.paceline("logs", "digits").stdout)
         again = self.ends(0, "run", self.write(job(steps=200, extra=checkpoints)), "--resume")
@@ -361,7 +361,7 @@ class CliTest(CliCase):
         follower = self.start("logs", "digits", "-f")
         self.stop(process, signal.SIGTERM)
         self.assertEqual(follower.wait(20), 0, "logs -f ends with the run")
-        kept = "kept, since they were stopped and may be resumed: digits; `paceline delete NAME` deletes them\n"
+        kept = f"kept, since they were stopped and may be resumed: digits; `paceline delete NAME --state-dir {self.state}` deletes them\n"
         self.assertEqual(self.paceline("delete", "--finished").stdout, kept)
         self.assertEqual(self.paceline("delete", "digits").returncode, 0)
 

@@ -336,7 +336,7 @@ class ParameterServersTest(CliCase):
         idle = '{restartPolicy: Never, template: {spec: {containers: [{command: ["true"]}]}}}'
         text = job(MODES["sync"], steps=50, workers=1, servers=1, evaluator=idle, extra="  checkpoint: {everySteps: 200}\n")
         result = self.ends(0, "run", self.write(text))
-        self.assertIn("the evaluator has evaluated no checkpoint: `paceline logs digits evaluator-0` says", result.stdout)
+        self.assertIn(f"the evaluator has evaluated no checkpoint: `paceline logs digits evaluator-0 --state-dir {self.state}` says", result.stdout)
 
 
 if __name__ == "__main__":

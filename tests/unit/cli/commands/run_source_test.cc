@@ -151,6 +151,23 @@ TEST_F(RunSourceTest, EditsAreForTheOwner) {
   EXPECT_TRUE(absl::IsFailedPrecondition(edit_run(store_, "mine", {.suspend = true}, "suspend")));
 }
 
+TEST_F(RunSourceTest, AnEndedRunIsAdvisedToGoOnWhereItCan) {
+  RunState ended = store_.get("mine").value();
+  ended.job_file = "job.yaml";
+  ended.checkpoint = "checkpoints/step-000000007";
+  ended.phase = "Stopped";
+  const RunStore elsewhere(folder_.path(), "my state");
+  const std::string command = "`paceline run job.yaml --resume mine --state-dir 'my state'`";
+  EXPECT_NE(goes_on(ended, "scale", elsewhere.where()).message().find(command), std::string::npos);
+  ended.phase = "Succeeded";
+  EXPECT_EQ(goes_on(ended, "scale", elsewhere.where()).message().find('`'), std::string::npos);
+  ended.phase = "Failed";
+  ended.checkpoint.clear();
+  EXPECT_EQ(goes_on(ended, "scale", elsewhere.where()).message().find('`'), std::string::npos);
+  const RunSource source(elsewhere, clock_, out_, pause_);
+  EXPECT_EQ(source.where("default"), " --state-dir 'my state'");
+}
+
 TEST_F(RunSourceTest, EventsAreOfItsFolder) {
   EXPECT_TRUE(source_.events("default", "mine")->events.empty());
   ASSERT_TRUE(write_file_atomically(run_->path("events.jsonl"),

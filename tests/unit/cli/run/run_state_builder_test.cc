@@ -85,22 +85,24 @@ TEST(EvaluatorNote, IsOfASuccessWhoseEvaluatorToldOfNoCheckpointOrNotOfTheLast) 
   state.name = "r";
   state.phase = "Succeeded";
   state.checkpoint = "checkpoints/step-000000030";
-  EXPECT_EQ(evaluator_note(spec, report, state), "") << "there is no evaluator";
+  EXPECT_EQ(evaluator_note(spec, report, state, " --state-dir s"), "") << "there is no evaluator";
   spec.replica_specs.evaluator.emplace();
   const std::string none =
-      "the evaluator has evaluated no checkpoint: `paceline logs r evaluator-0` says what it looked for";
-  EXPECT_EQ(evaluator_note(spec, report, state), none);
+      "the evaluator has evaluated no checkpoint: `paceline logs r evaluator-0 --state-dir s` says what it "
+      "looked for";
+  EXPECT_EQ(evaluator_note(spec, report, state, " --state-dir s"), none);
   report.last_evaluation = coordinator::EvaluationRecord{.step = 10};
-  EXPECT_EQ(evaluator_note(spec, report, state), none) << "those who train did";
+  EXPECT_EQ(evaluator_note(spec, report, state, " --state-dir s"), none) << "those who train did";
   state.phase = "Failed";
-  EXPECT_EQ(evaluator_note(spec, report, state), "") << "there is worse to tell";
+  EXPECT_EQ(evaluator_note(spec, report, state, " --state-dir s"), "") << "there is worse to tell";
   state.phase = "Succeeded";
   report.last_observed = 10;
-  EXPECT_EQ(evaluator_note(spec, report, state),
+  EXPECT_EQ(evaluator_note(spec, report, state, " --state-dir s"),
             "the evaluator has not evaluated the last checkpoint, of step 30; its last one is of step 10: "
-            "`paceline logs r evaluator-0` may say why");
+            "`paceline logs r evaluator-0 --state-dir s` may say why");
   report.last_observed = 30;
-  EXPECT_EQ(evaluator_note(spec, report, state), "") << "of a step that was evaluated before";
+  EXPECT_EQ(evaluator_note(spec, report, state, " --state-dir s"), "")
+      << "of a step that was evaluated before";
 }
 
 TEST(RunStateBuilder, TimesOfAResumedRunGoOnFromWhatItHasTaken) {

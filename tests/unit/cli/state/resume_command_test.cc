@@ -18,6 +18,11 @@ TEST(LetGoOnCommand, CanBeCopiedIntoAShell) {
   EXPECT_EQ(let_go_on_command("/my state", "digits"), "paceline resume digits --state-dir '/my state'");
 }
 
+TEST(StateDirWords, AreThoseOfAUserWhoGaveOne) {
+  EXPECT_EQ(state_dir_words(""), "");
+  EXPECT_EQ(state_dir_words("/my state"), " --state-dir '/my state'");
+}
+
 TEST(ShellWord, WhatATerminalDoesNotShowIsWrittenOut) {
   EXPECT_EQ(shell_word("a\x1b[31m'\\\n"), R"($'a\x1b[31m\'\\\x0a')");
   EXPECT_EQ(shell_word("a\tb"), R"($'a\x09b')");
