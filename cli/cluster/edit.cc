@@ -36,11 +36,13 @@ absl::Status suspend_one(Call& call, const std::string& name, bool suspend) {
   const JobView job = read_job(object);
   PL_RETURN_IF_ERROR(job.run ? goes_on(*job.run, verb, call.jobs.where(job.ns)) : if_it_goes_on(job, verb));
   if (job.suspended == suspend) {
+    PL_RETURN_IF_ERROR(call.jobs.await_owner(name, verb, call.err));
     call.out << call.jobs.reference(name) << (suspend ? " is suspended already\n" : " is not suspended\n");
     return absl::OkStatus();
   }
   const Json patch = {{"metadata", {{"uid", job.uid}}}, {"spec", {{"runPolicy", {{"suspend", suspend}}}}}};
   PL_RETURN_IF_ERROR(call.jobs.patch(call.ns, name, patch, verb).status());
+  PL_RETURN_IF_ERROR(call.jobs.await_owner(name, verb, call.err));
   call.out << call.jobs.reference(name) << (suspend ? " suspended\n" : " resumed\n");
   if (!job.queue.empty() && !suspend)
     call.err << "its queue \"" << job.queue << "\" may suspend it again until there is room\n";
@@ -116,11 +118,13 @@ absl::Status scale_once(Call& call, const std::string& name, const std::vector<S
                     scaling.replicas);
   }
   if (said.empty()) {
+    PL_RETURN_IF_ERROR(call.jobs.await_owner(name, "scale", call.err));
     call.out << call.jobs.reference(name) << " has that many already\n";
     return absl::OkStatus();
   }
   PL_RETURN_IF_ERROR(check(job, before, after, scalings));
   PL_RETURN_IF_ERROR(call.jobs.patch(call.ns, name, patch, "scale").status());
+  PL_RETURN_IF_ERROR(call.jobs.await_owner(name, "scale", call.err));
   call.out << call.jobs.reference(name) << " scaled: " << said << "\n";
   return absl::OkStatus();
 }

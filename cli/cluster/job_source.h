@@ -3,6 +3,7 @@
 // Commands find jobs in one of two places: an API server (job_client.h), or the runs of this machine
 // (cli/commands/run_source.h). This is a source of jobs with what commands say of them.
 
+#include <ostream>
 #include <string>
 
 #include "cli/cluster/event_rows.h"
@@ -21,6 +22,13 @@ class JobSource : public virtual jobs::JobSource {
   // Whether the object of this uid is still there.
   virtual absl::StatusOr<bool> exists(const std::string& ns, const std::string& name,
                                       const std::string& uid) = 0;
+
+  // After an edit of a run: waits until the process that owns it has looked at it, at most kEditLimit long,
+  // and tells `err` of one that stands still. DEADLINE_EXCEEDED: it has not. FAILED_PRECONDITION: the run has
+  // ended meanwhile. A cluster's controllers are not waited for. `verb`: "suspend", for people.
+  virtual absl::Status await_owner(const std::string& /*name*/, const char* /*verb*/, std::ostream& /*err*/) {
+    return absl::OkStatus();
+  }
 
   // Whether there is a checkpoint that this run could go on from. Jobs of a cluster are no runs.
   virtual bool has_checkpoint(const RunState&) const { return false; }

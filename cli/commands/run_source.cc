@@ -39,6 +39,13 @@ constexpr std::size_t kMaxEventsBytes = 16 << 20;
 constexpr int kStopLimitMs = 15'000;  // a run that is to end in order
 constexpr int kKillLimitMs = 5'000;   // the same, at once
 
+// All 0 where there is none.
+FileVersion version_of(const std::string& path) {
+  struct stat info {};
+  if (::stat(path.c_str(), &info) != 0) return {};
+  return {static_cast<std::int64_t>(info.st_ino), info.st_ctim.tv_sec, info.st_ctim.tv_nsec};
+}
+
 Json spec_of(const std::string& folder) {
   const std::string path = folder + "/job.yaml";
   const auto text = read_regular_file(path, api::kMaxFileBytes);
@@ -49,10 +56,7 @@ Json spec_of(const std::string& folder) {
 }  // namespace
 
 const Json& RunSource::spec_in(const std::string& folder) {
-  struct stat info {};
-  if (::stat((folder + "/job.yaml").c_str(), &info) != 0) info = {};
-  const std::array<std::int64_t, 3> version = {static_cast<std::int64_t>(info.st_ino), info.st_ctim.tv_sec,
-                                               info.st_ctim.tv_nsec};
+  const FileVersion version = version_of(folder + "/job.yaml");
   if (specs_.size() >= kMostSpecs) specs_.clear();
   Spec& spec = specs_[folder];
   if (spec.version != version || spec.json.is_null()) spec = {version, spec_of(folder)};
@@ -185,6 +189,31 @@ absl::StatusOr<Json> RunSource::patch(const std::string& ns, const std::string& 
   }
   PL_RETURN_IF_ERROR(edit_run(store_, name, edit, what.c_str()));
   return job(ns, name);
+}
+
+// The owner writes the run's status, and looks at the job right after that.
+absl::Status RunSource::await_owner(const std::string& name, const char* verb, std::ostream& err) {
+  constexpr Duration kBetweenLooks = std::chrono::milliseconds(50);
+  std::optional<FileVersion> first;
+  bool told = false;
+  for (Duration waited{};; waited += kBetweenLooks) {
+    PL_ASSIGN_OR_RETURN(const RunState run, store_.get(name));
+    PL_RETURN_IF_ERROR(goes_on(run, verb, store_.where()));
+    const FileVersion now = version_of(run.folder + "/status.json");
+    if (first && now != *first) return absl::OkStatus();
+    first = now;
+    const std::string owner = str_cat("process ", run.owner_pid, ", which owns run \"", name, "\", ");
+    const bool still = stands_still(run.owner_pid);
+    const std::string how =
+        str_cat("is stopped (ctrl-Z, SIGSTOP); `kill -CONT ", run.owner_pid, "` lets it go on");
+    if (waited >= kEditLimit) {
+      return absl::DeadlineExceededError(str_cat(owner, "has not acted within ", format_duration(kEditLimit),
+                                                 ", and does so when it goes on",
+                                                 still ? str_cat(": it ", how) : ""));
+    }
+    if (still && !std::exchange(told, true)) err << "waiting for " << owner << "and " << how << std::endl;
+    if (!pause_(kBetweenLooks, {})) return absl::CancelledError("stopped");
+  }
 }
 
 absl::StatusOr<Json> RunSource::remove(const std::string&, const std::string& name, const std::string&) {

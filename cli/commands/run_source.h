@@ -18,9 +18,13 @@
 
 namespace paceline::cli {
 
+// A file's number, and the time of its last change in seconds and nanoseconds.
+using FileVersion = std::array<std::int64_t, 3>;
+
 class RunSource : public JobSource {
  public:
-  // `out`: told of a run that is to be stopped before it is removed. `pause`: between two looks at a log.
+  // `out`: told of a run that is to be stopped before it is removed. `pause`: between two looks at a log, or
+  // at an owner.
   RunSource(RunStore store, const Clock& clock, std::ostream& out, kube::Pause pause = kube::real_pause)
       : store_(std::move(store)), clock_(clock), out_(out), pause_(std::move(pause)) {}
 
@@ -38,6 +42,7 @@ class RunSource : public JobSource {
   // Takes spec.runPolicy.suspend and the worker's replicas alone.
   absl::StatusOr<kube::Json> patch(const std::string& ns, const std::string& name, const kube::Json& patch,
                                    const std::string& what) override;
+  absl::Status await_owner(const std::string& name, const char* verb, std::ostream& err) override;
   // A run that goes on is stopped first, as by ctrl-C in its terminal; at once where that takes too long.
   absl::StatusOr<kube::Json> remove(const std::string& ns, const std::string& name,
                                     const std::string& propagation) override;
@@ -54,8 +59,9 @@ class RunSource : public JobSource {
 
  private:
   static constexpr std::size_t kMostSpecs = 4096;
+  static constexpr Duration kEditLimit = std::chrono::seconds(10);  // an owner looks twice a second
   struct Spec {
-    std::array<std::int64_t, 3> version{};  // of its file: number and time of change
+    FileVersion version{};  // of its file
     kube::Json json;
   };
   kube::Json object_of(const RunState& state);

@@ -151,6 +151,35 @@ TEST_F(RunSourceTest, EditsAreForTheOwner) {
   EXPECT_TRUE(absl::IsFailedPrecondition(edit_run(store_, "mine", {.suspend = true}, "suspend")));
 }
 
+TEST_F(RunSourceTest, AnEditIsDoneWhenTheOwnerHasLookedAtIt) {
+  std::ostringstream out, err;
+  Call call = call_to(out, err);
+  int looks = 0;
+  on_pause_ = [&] {
+    if (++looks == 3) write("Running", "");
+  };
+  EXPECT_TRUE(suspend_jobs(call, {"mine"}, true).ok()) << err.str();
+  EXPECT_EQ(looks, 3);
+  EXPECT_EQ(out.str(), "mine suspended\n");
+  EXPECT_EQ(err.str(), "");
+  on_pause_ = [&] { write("Succeeded", ""); };
+  EXPECT_EQ(suspend_jobs(call, {"mine"}, false).code(), absl::StatusCode::kFailedPrecondition);
+}
+
+TEST_F(RunSourceTest, AnEditThatAStoppedOwnerDoesNotSeeFails) {
+  const StoppedChild owner;
+  RunState state = store_.get("mine").value();
+  state.owner_pid = owner.pid();
+  ASSERT_TRUE(run_->write_state(state, false).ok());
+  for (int i = 0; i < 2; ++i) {  // the second time nothing is to be edited, and it is not done either
+    std::ostringstream out, err;
+    Call call = call_to(out, err);
+    EXPECT_EQ(suspend_jobs(call, {"mine"}, true).code(), absl::StatusCode::kDeadlineExceeded);
+    EXPECT_EQ(out.str(), "");
+    EXPECT_NE(err.str().find(str_cat("waiting for process ", owner.pid())), std::string::npos) << err.str();
+  }
+}
+
 TEST_F(RunSourceTest, AnEndedRunIsAdvisedToGoOnWhereItCan) {
   RunState ended = store_.get("mine").value();
   ended.job_file = "job.yaml";
