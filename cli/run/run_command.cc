@@ -37,6 +37,7 @@
 #include "cli/view/device_text.h"
 #include "cli/view/gradients_text.h"
 #include "cli/view/load_text.h"
+#include "cli/view/outline_text.h"
 #include "cli/view/run_cells.h"
 #include "controller/api/checkpoint_step.h"
 
@@ -102,6 +103,7 @@ class RunCommand {
     output_->started(state_);
     if (!setup_.warning.empty()) output_->note(setup_.warning);
     if (state_.gradients) output_->note(step_text(*state_.gradients));
+    if (const std::string text = unsaved_text(setup_.job.job); !text.empty()) output_->note(text);
     if (options_.dashboard) start_dashboard();
     auto newest = newest_checkpoint(setup_.job, setup_.run->folder());
     if (newest.ok() && *newest) began_ = (*newest)->progress.step;

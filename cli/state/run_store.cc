@@ -12,10 +12,12 @@
 #include "absl/strings/str_join.h"
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/pluralize.h"
 #include "base/regular_file.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "cli/state/resume_command.h"
+#include "controller/api/checkpoint_step.h"
 #include "controller/api/parse.h"
 #include "controller/api/scalars.h"
 #include "controller/api/source_text.h"
@@ -96,6 +98,12 @@ std::string first_left(std::filesystem::path path) {
     path = inside->path();
   }
   return path.string();
+}
+
+bool runs_own_program(const RunState& state) {
+  const auto text =
+      read_regular_file(state.folder + "/job.yaml", api::kMaxFileBytes);  // as print_yaml() writes it
+  return text.ok() && text->find("\n  training:\n") == std::string::npos;
 }
 
 // A power cut may leave status.json empty, and who ended before its run began left none; job.yaml was synced.
@@ -241,6 +249,18 @@ absl::StatusOr<RunState> RunStore::read(const std::string& name) const {
   return without_status(state_without_status(name, folder), state.status());
 }
 
+// Its owner wrote its state twice a second: more is not known.
+std::string RunStore::what_is_lost(const RunState& state) {
+  const Step step = state.progress.step;
+  if (step == 0 || runs_own_program(state)) return "";
+  const Step saved = api::checkpoint_step(state.checkpoint).value_or(0);
+  const std::string heard = str_cat("; it was last heard of at step ", step);
+  if (state.checkpoint.empty()) return str_cat(heard, ", and nothing was saved: all its steps are lost");
+  if (saved >= step) return str_cat(heard, ", which is saved");
+  return str_cat(heard, ", and step ", saved, " was saved: ", pluralize(step - saved, "step is", "steps are"),
+                 " lost");
+}
+
 // `state` is what its owner wrote last.
 RunState RunStore::without_owner(RunState state) const {
   const std::string owner = state.owner_pid == 0 ? "" : str_cat(" (pid ", state.owner_pid, ")");
@@ -248,8 +268,8 @@ RunState RunStore::without_owner(RunState state) const {
   state.reason = kOwnerLost;
   state.progress.eta_seconds.reset();
   note_all_gone(state);
-  state.message = str_cat("the `paceline run` that owned this run", owner, " ended without a word; ",
-                          how_it_goes_on(state));
+  state.message = str_cat("the `paceline run` that owned this run", owner, " ended without a word",
+                          what_is_lost(state), "; ", how_it_goes_on(state));
   return state;
 }
 
@@ -265,11 +285,8 @@ RunState RunStore::without_status(RunState state, const absl::Status& why) const
 }
 
 std::string RunStore::how_it_goes_on(const RunState& state) const {
-  const std::string own = state.folder + "/job.yaml";
-  const std::string file = state.job_file.empty() ? own : state.job_file;
-  const absl::StatusOr<std::string> text =
-      read_regular_file(own, api::kMaxFileBytes);  // as print_yaml() writes it
-  if (text.ok() && text->find("\n  training:\n") == std::string::npos)
+  const std::string file = state.job_file.empty() ? state.folder + "/job.yaml" : state.job_file;
+  if (runs_own_program(state))
     return str_cat("its program begins anew with `paceline run ", shell_word(file), where(), "`");
   return str_cat("it goes on, from its newest checkpoint if it has one, with `",
                  resume_command(option_, file, state.name), "`");

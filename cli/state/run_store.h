@@ -96,6 +96,7 @@ class RunStore {
   absl::StatusOr<RunState> read(const std::string& name) const;
   RunState without_owner(RunState state) const;
   RunState without_status(RunState state, const absl::Status& why) const;
+  static std::string what_is_lost(const RunState& state);
   std::string how_it_goes_on(const RunState& state) const;
   absl::Status no_name(const std::string& name) const;
   std::string folder_, option_;

@@ -88,6 +88,13 @@ std::string partial_steps_text(const api::TrainingJob& job) {
                  rate * kPercent, " % of all");
 }
 
+std::string unsaved_text(const api::TrainingJob& job) {
+  const api::Checkpoint& checkpoint = job.spec.checkpoint;
+  if (!job.spec.training || checkpoint.every_steps > 0 || checkpoint.every_seconds > 0) return "";
+  return "no checkpoint is saved while it trains (spec.checkpoint.everySteps, everySeconds): where all "
+         "members are killed at once, all steps are lost";
+}
+
 std::string members_text(const api::TrainingJob& job) {
   const std::int64_t trainers = api::trainer_count(job), servers = api::member_count(job) - trainers;
   std::string text = pluralize(trainers, "member", "members that train");
@@ -105,7 +112,7 @@ std::vector<std::string> outline_lines(const api::TrainingJob& job) {
       job.spec.replica_specs.evaluator ? "an evaluator looks at each checkpoint, beside the training" : "";
   for (const std::string& line :
        {mode_line(job), partial_steps_text(job), preflight_text(job), end_line(*job.spec.training),
-        checkpoint_line(job.spec.checkpoint), evaluator}) {
+        checkpoint_line(job.spec.checkpoint), unsaved_text(job), evaluator}) {
     if (!line.empty()) lines.push_back(line);
   }
   return lines;

@@ -17,6 +17,9 @@ std::string members_text(const api::TrainingJob& job);
 std::string preflight_text(const api::TrainingJob& job);
 std::string partial_steps_text(const api::TrainingJob& job);
 
+// A warning that a job saves no checkpoint while it trains; empty: it saves some.
+std::string unsaved_text(const api::TrainingJob& job);
+
 // Each a sentence without a full stop: the samples of a step, what parameter servers wait for, partial steps,
 // the check before the first one, the end, the checkpoints, the evaluator.
 std::vector<std::string> outline_lines(const api::TrainingJob& job);

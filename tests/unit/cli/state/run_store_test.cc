@@ -93,6 +93,23 @@ TEST_F(RunStoreTest, ARunWhoseOwnerVanishedIsFailed) {
   EXPECT_TRUE(store_.reopen("a").ok());
 }
 
+TEST_F(RunStoreTest, TheStepsThatAVanishedOwnerLostAreCounted) {
+  const auto message_of = [&](const std::string& name, Step step, const std::string& checkpoint) {
+    {
+      const auto run = store_.create(name);
+      RunState state = running(name, "x");
+      state.progress.step = step;
+      state.checkpoint = checkpoint;
+      EXPECT_TRUE((*run)->write_state(state, false).ok());
+    }
+    return store_.get(name)->message;
+  };
+  EXPECT_NE(message_of("a", 812, "c/step-000000800").find("12 steps are lost"), std::string::npos);
+  EXPECT_NE(message_of("b", 812, "").find("all its steps are lost"), std::string::npos);
+  EXPECT_EQ(message_of("c", 812, "c/step-000000812").find("lost"), std::string::npos);
+  EXPECT_EQ(message_of("d", 0, "").find("lost"), std::string::npos);
+}
+
 TEST_F(RunStoreTest, HowToGoOnNamesTheStateFolderThatItsUserNamed) {
   {
     const auto run = store_.create("a");

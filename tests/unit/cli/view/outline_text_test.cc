@@ -26,13 +26,15 @@ TEST(OutlineText, OfAnAllReduce) {
   api::TrainingJob job = job_of(3, 0);
   EXPECT_EQ(members_text(job), "4 members that train together");
   EXPECT_EQ(members_text(job_of(0, 0)), "1 member");
-  EXPECT_THAT(outline_lines(job),
-              ElementsAre("each step: 64 samples, 16 for each member", "ends after 2,000 steps"));
+  EXPECT_THAT(outline_lines(job), ElementsAre("each step: 64 samples, 16 for each member",
+                                              "ends after 2,000 steps", unsaved_text(job)));
   job.spec.training->target = api::Target{.accuracy = 0.97};
   job.spec.training->steps.reset();
   job.spec.training->epochs = 2.5;
   job.spec.training->global_batch_size = 66;
+  EXPECT_NE(unsaved_text(job), "");
   job.spec.checkpoint.every_steps = 100;
+  EXPECT_EQ(unsaved_text(job), "");
   job.spec.checkpoint.every_seconds = 90;
   job.spec.replica_specs.evaluator = api::ReplicaSpec{1, {}, {}};
   EXPECT_THAT(outline_lines(job),
@@ -54,7 +56,7 @@ TEST(OutlineText, PartialStepsAndTheCheckBeforeTheFirstStepAreNamed) {
                           "most 7 % of all",
                           "members are tested before the first step; one that takes more than 1.5 times the "
                           "others' median is replaced within the budget of stragglers",
-                          "ends after 2,000 steps"));
+                          "ends after 2,000 steps", unsaved_text(job)));
   job.spec.preflight->action = api::PreflightAction::kReport;
   EXPECT_THAT(preflight_text(job), ::testing::EndsWith("median is told of, and trains"));
 }
