@@ -227,8 +227,11 @@ void replace(const Observed& observed, Failure failure, Duration age, Plan& plan
   place.silent_since.reset();
   if (is_provisional(failure.fault, pod)) place.silent_since = observed.now;
   const std::string next = pod_name(observed.job, role, index, newest_number(observed.job, role, index) + 1);
-  const std::string who = places.size() > 1 ? str_cat("all of role ", role_name(role), " start again")
-                                            : str_cat(next, " takes its place");
+  const std::string who =
+      places.size() > 1 ? str_cat("all of role ", role_name(role), " start again")
+      // One that stood by may have the place in the ring; which one, the coordinator knows.
+      : api::standby_count(observed.job) > 0 ? str_cat(next, " is started")
+                                             : str_cat(next, " takes its place");
   const std::string message = str_cat(failure.message, "; the others go on, and ", who, in_time(wait));
   for (const int each : places) end_pod(observed, find_pod(observed, role, each), failure.message, plan);
   if (pod != nullptr) plan.failed_pod = *pod;

@@ -228,7 +228,9 @@ std::string text_of(const WhatIf& answer) {
   if (answer.then == Then::kAllBeginAgain)
     return str_cat("all members begin again", when, text_of(answer.from));
   const std::string others = str_cat(text_of_others(answer), text_of(answer.from));
-  if (!answer.again) return str_cat(others, "; nobody takes its place");
+  if (!answer.again)
+    return str_cat(others, answer.then == Then::kStandbyTakesPlace ? "; no other member is started"
+                                                                   : "; nobody takes its place");
   return str_cat(others, "; another ", member_name(answer.role, answer.index), " comes", when);
 }
 

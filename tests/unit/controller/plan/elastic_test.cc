@@ -156,6 +156,24 @@ TEST(ElasticTest, TheLossOfAMemberThatIsNotReplacedIsToldWithItsEnd) {
   EXPECT_EQ(told.status.fault->signal, 9);
 }
 
+TEST(ElasticTest, ThePlaceOfALostMemberMayBeThatOfOneThatStoodBy) {
+  for (const std::int64_t standby : {0, 1}) {
+    api::TrainingJob job = make_job(1, 2);
+    job.spec.replica_specs.worker->restart_policy = kOnFailure;
+    job.spec.replica_specs.worker->standby = standby;
+    Observed world = make_running_world(job);
+    world.report->lost = {{.fault = {.kind = api::FaultKind::kHung, .role = Role::kWorker, .index = 1},
+                           .age = Duration::zero()}};
+    const Plan made = plan(world);
+    const auto events = actions_of<RecordEvent>(made);
+    const auto told = std::ranges::find_if(
+        events, [](const RecordEvent& each) { return each.event.reason == kMemberReplaced; });
+    ASSERT_NE(told, events.end());
+    const std::string& message = told->event.message;
+    EXPECT_EQ(message.find("takes its place") != std::string::npos, standby == 0) << message;
+  }
+}
+
 // worker-1 is replaced, and its node says nothing.
 Observed with_a_silent_worker(api::FaultKind kind) {
   api::TrainingJob job = make_job(1, 2);

@@ -77,6 +77,15 @@ TEST(WhatIfTest, ARingGoesOnWithFewerWhereThatIsAllowed) {
   EXPECT_EQ(answer(job), of_worker(kOthersGoOn, 3, From::kHere, kNobody));
 }
 
+TEST(WhatIfTest, OneThatStandsByIsNotSaidToBeNobody) {
+  api::TrainingJob job = ring(kNever);
+  job.spec.replica_specs.worker->standby = 1;
+  const WhatIf told = answer(job);
+  ASSERT_EQ(told.then, kStandbyTakesPlace);
+  EXPECT_EQ(told.again, kNobody);
+  EXPECT_EQ(text_of(told).find("nobody"), std::string::npos) << text_of(told);
+}
+
 TEST(WhatIfTest, TooFewWaitForTheNextOne) {
   api::TrainingJob job = ring(kOnFailure, 1);
   job.spec.replica_specs.worker->min_replicas = 2;
