@@ -21,13 +21,18 @@ using kube::Json;
 
 constexpr int kMaxTries = 5;  // when somebody else changes the job at the same time
 
+// "run \"digits\"", "job team-a/digits"
+std::string named(const JobView& job) {
+  return job.run ? str_cat("run \"", job.name, "\"") : str_cat("job ", job_text(job.ns, job.name));
+}
+
 absl::Status if_it_goes_on(const JobView& job, const char* what) {
   if (job.deleting)
     return absl::FailedPreconditionError(
-        str_cat("job ", job_text(job.ns, job.name), " is being deleted: there is nothing to ", what));
+        str_cat(named(job), " is being deleted: there is nothing to ", what));
   if (!has_ended(job)) return absl::OkStatus();
-  return absl::FailedPreconditionError(str_cat("job ", job_text(job.ns, job.name), " has ended (",
-                                               api::name(job.status.phase), "): there is nothing to ", what));
+  return absl::FailedPreconditionError(
+      str_cat(named(job), " has ended (", api::name(job.status.phase), "): there is nothing to ", what));
 }
 
 absl::Status suspend_one(Call& call, const std::string& name, bool suspend) {
@@ -73,10 +78,10 @@ absl::Status check(const JobView& view, const Json& before, const Json& after,
                    const std::vector<Scaling>& scalings) {
   const api::Parsed old_job = kube::parse_job(before, kube::job_metadata(before));
   const api::Parsed new_job = kube::parse_job(after, kube::job_metadata(after));
-  const std::string text = job_text(view.ns, view.name);
+  const std::string text = named(view);
   if (!old_job.job) {
-    return absl::FailedPreconditionError(str_cat(
-        "job ", text, " can't be run, so scaling does not help: ", kube::errors_of(old_job.diagnostics)));
+    return absl::FailedPreconditionError(
+        str_cat(text, " can't be run, so scaling does not help: ", kube::errors_of(old_job.diagnostics)));
   }
   std::string refused;
   for (const auto& [role, replicas] : scalings) {
@@ -85,15 +90,15 @@ absl::Status check(const JobView& view, const Json& before, const Json& after,
                          api::allowed_replicas_text(*old_job.job, role));
   }
   if (!refused.empty())
-    return absl::InvalidArgumentError(str_cat("can't scale job ", text, refused.replace(0, 1, ":")));
+    return absl::InvalidArgumentError(str_cat("can't scale ", text, refused.replace(0, 1, ":")));
   if (!new_job.job)
     return absl::InvalidArgumentError(
-        str_cat("job ", text, " can't be scaled so: ", kube::errors_of(new_job.diagnostics)));
+        str_cat(text, " can't be scaled so: ", kube::errors_of(new_job.diagnostics)));
   std::string problems;
   for (const api::EditError& error : api::edit_errors(*old_job.job, *new_job.job))
     problems += str_cat("\n  ", error.path, " ", error.problem);
   if (problems.empty()) return absl::OkStatus();
-  return absl::InvalidArgumentError(str_cat("job ", text, " can't be scaled so:", problems));
+  return absl::InvalidArgumentError(str_cat(text, " can't be scaled so:", problems));
 }
 
 absl::Status scale_once(Call& call, const std::string& name, const std::vector<Scaling>& scalings) {
@@ -107,8 +112,8 @@ absl::Status scale_once(Call& call, const std::string& name, const std::vector<S
   for (const Scaling& scaling : scalings) {
     const auto key = key_of(before, scaling.role);
     if (!key)
-      return absl::InvalidArgumentError(str_cat("job ", job_text(job.ns, job.name), " has no role ",
-                                                role_name(scaling.role), "; it has ", roles_of(before)));
+      return absl::InvalidArgumentError(
+          str_cat(named(job), " has no role ", role_name(scaling.role), "; it has ", roles_of(before)));
     const Json& was = kube::at(before, {"spec", "replicaSpecs", *key, "replicas"});
     const std::int64_t old_replicas = was.is_number_integer() ? was.get<std::int64_t>() : 1;
     if (old_replicas == scaling.replicas) continue;
