@@ -35,7 +35,7 @@ coordinator::PodFact pod_fact(const cluster::Pod& pod);
 struct CoordinatorsOptions {
   coordinator::ServerOptions server;
   std::string advertised;  // PACELINE_COORDINATOR of the pods; empty: the server's own address
-  // Whose signature members take on the server's certificate, in PEM; null: the server is without TLS.
+  // The authority of the server's certificate, in PEM, for members; null: the server is without TLS.
   std::function<std::string()> authority = nullptr;
   std::string log_level = "info";    // of members
   std::string folder = "/paceline";  // where pods run: models and checkpoints go here
