@@ -184,10 +184,12 @@ void JobQuestions::follow_log(Call call) {
                                const auto object = board_.object(key);
                                return object == nullptr || has_ended(*object);
                              }};
-    auto stream = followers_.start([source = std::move(source), pod, request = std::move(request)](
-                                       const LogFollowers::Sink& sink, const std::stop_token& stop) {
-      return source->read_log(pod, request, {sink, [](const std::string&) {}}, stop);
-    });
+    auto stream = followers_.start(
+        [source = std::move(source), pod, request = std::move(request)](const LogFollowers::Sink& sink,
+                                                                        const std::stop_token& stop) {
+          return source->read_log(pod, request, {sink, [](const std::string&) {}}, stop);
+        },
+        of.sight);
     if (stream == nullptr)
       return absl::ResourceExhaustedError(str_cat(LogFollowers::kMost, " logs are followed already"));
     return HttpAnswer{.content_type = "text/event-stream", .stream = std::move(stream)};

@@ -21,6 +21,10 @@ using kube::Json;
 constexpr std::size_t kMaxNoteBytes = 1000;  // the API server takes 1024
 constexpr std::size_t kSuffixBytes = 8;      // of an event's name
 
+std::string words_of(const KubePlaceOptions& options) {
+  return options.cluster.empty() ? "the API server" : options.cluster;
+}
+
 // A client that goes by somebody's token, and what it asks by.
 struct OwnClient {
   OwnClient(std::unique_ptr<kube::Transport> way, const Clock& clock, std::stop_token stop)
@@ -32,20 +36,21 @@ class OwnJobs final : private OwnClient, public jobs::KubeJobs {
  public:
   OwnJobs(std::unique_ptr<kube::Transport> way, const Clock& clock, const KubePlaceOptions& options)
       : OwnClient(std::move(way), clock, options.stop),
-        KubeJobs(OwnClient::api, options.cluster, options.stop) {}
+        KubeJobs(OwnClient::api, words_of(options), options.stop) {}
 };
 
 }  // namespace
 
 Json KubePlace::about() const {
-  Json about = {{"place", "Cluster"}, {"cluster", options_.cluster}};
+  Json about = {{"place", "Cluster"}};
+  if (!options_.cluster.empty()) about["cluster"] = options_.cluster;
   if (!options_.ns.empty()) about["namespaces"] = Json::array({options_.ns});
   return about;
 }
 
 absl::StatusOr<std::unique_ptr<jobs::JobSource>> KubePlace::source(const Viewer& viewer) {
   if (viewer.token.empty())
-    return std::make_unique<jobs::KubeJobs>(api_, options_.cluster, std::stop_token());
+    return std::make_unique<jobs::KubeJobs>(api_, words_of(options_), std::stop_token());
   PL_ASSIGN_OR_RETURN(auto transport, options_.transport_of(viewer.token));
   return std::make_unique<OwnJobs>(std::move(transport), clock_, options_);
 }

@@ -18,7 +18,7 @@
 namespace paceline::dashboard {
 
 struct KubePlaceOptions {
-  std::string cluster;   // where it is, for people
+  std::string cluster;   // where it is, for people; empty: they know
   std::string ns;        // whose jobs; empty: all namespaces'
   std::string instance;  // of this process, in events
   // The way to the API server with a viewer's token. Null: viewers have no tokens.

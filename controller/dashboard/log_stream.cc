@@ -17,11 +17,12 @@ constexpr Duration kLook = std::chrono::milliseconds(200);  // at the stop, whil
 
 class LogStream final : public web::HttpStream {
  public:
-  LogStream(std::shared_ptr<LogBuffer> buffer, std::stop_source stop)
-      : buffer_(std::move(buffer)), stop_(std::move(stop)) {}
+  LogStream(std::shared_ptr<LogBuffer> buffer, std::stop_source stop, std::shared_ptr<Sight> sight)
+      : buffer_(std::move(buffer)), stop_(std::move(stop)), sight_(std::move(sight)) {}
   ~LogStream() override { stop_.request_stop(); }  // its thread ends soon, and is not waited for
 
   Piece next(TimePoint now) override {
+    if (sight_ != nullptr && sight_->look(now).over) return {nullptr, true};
     const LogBuffer::Taken taken = buffer_->take();
     std::string text;
     if (!taken.text.empty()) text = event_text("", "lines", kube::dump({{"text", taken.text}}));
@@ -39,6 +40,7 @@ class LogStream final : public web::HttpStream {
  private:
   const std::shared_ptr<LogBuffer> buffer_;
   std::stop_source stop_;
+  const std::shared_ptr<Sight> sight_;
   TimePoint next_ping_{};
 };
 
@@ -71,7 +73,7 @@ LogBuffer::Taken LogBuffer::take() {
   return taken;
 }
 
-std::shared_ptr<web::HttpStream> LogFollowers::start(Read read) {
+std::shared_ptr<web::HttpStream> LogFollowers::start(Read read, std::shared_ptr<Sight> sight) {
   auto followers = followers_.lock();
   std::erase_if(*followers, [](const Follower& each) { return each.ended->load(); });
   if (followers->size() >= kMost) return nullptr;
@@ -88,7 +90,7 @@ std::shared_ptr<web::HttpStream> LogFollowers::start(Read read) {
     wake();
     ended->store(true);
   });
-  auto stream = std::make_shared<LogStream>(buffer, thread.get_stop_source());
+  auto stream = std::make_shared<LogStream>(buffer, thread.get_stop_source(), std::move(sight));
   followers->push_back({ended, std::move(thread)});
   return stream;
 }

@@ -15,6 +15,7 @@
 
 #include "absl/status/status.h"
 #include "base/guarded.h"
+#include "controller/dashboard/gate.h"
 #include "controller/web/http_message.h"
 
 namespace paceline::dashboard {
@@ -56,7 +57,8 @@ class LogFollowers {
   using Sink = std::function<bool(std::string_view)>;
   using Read = std::function<absl::Status(const Sink& sink, const std::stop_token& stop)>;
   // The stream of what `read` reads, in a thread of its own. Null: kMost are followed already.
-  std::shared_ptr<web::HttpStream> start(Read read);
+  // It ends where `sight` does; null: never.
+  std::shared_ptr<web::HttpStream> start(Read read, std::shared_ptr<Sight> sight = nullptr);
 
  private:
   struct Follower {

@@ -67,10 +67,16 @@ std::optional<Somebody> somebody(const Json& review) {
 // The namespaces that a stream's viewer sees, asked for again while it lasts.
 class TokenGate::ViewerSight final : public Sight, public std::enable_shared_from_this<ViewerSight> {
  public:
-  ViewerSight(TokenGate& gate, std::string token, Need need, Namespaces seen, TimePoint now)
-      : gate_(gate), token_(std::move(token)), need_(std::move(need)) {
+  ViewerSight(TokenGate& gate, Viewer viewer, Need need, Namespaces seen, TimePoint now)
+      : gate_(gate), viewer_(std::move(viewer)), need_(std::move(need)) {
     state_.lock()->seen.namespaces = std::move(seen);
     state_.lock()->checked = now;
+    if (need_.of_stream) ++gate_.known_.lock()->streams[viewer_.user];
+  }
+  ~ViewerSight() override {
+    if (!need_.of_stream) return;
+    auto known = gate_.known_.lock();
+    if (--known->streams[viewer_.user] == 0) known->streams.erase(viewer_.user);
   }
 
   Seen look(TimePoint now) override {
@@ -93,7 +99,9 @@ class TokenGate::ViewerSight final : public Sight, public std::enable_shared_fro
  private:
   void ask() {
     bool counted = true;
-    const auto admission = gate_.decide(token_, need_, Ask::kServer, counted);
+    Need again = need_;
+    again.of_stream = false;
+    const auto admission = gate_.decide(viewer_.token, again, Ask::kServer, counted);
     const TimePoint now = gate_.clock_.now();
     auto state = state_.lock();
     state->asking = false;
@@ -110,7 +118,7 @@ class TokenGate::ViewerSight final : public Sight, public std::enable_shared_fro
     bool asking = false;
   };
   TokenGate& gate_;
-  const std::string token_;
+  const Viewer viewer_;
   const Need need_;
   Guarded<State> state_;
 };
@@ -204,8 +212,14 @@ std::optional<Admission> TokenGate::decide(const std::string& token, const Need&
     if (!listed->ok()) return refused(unanswered(listed->status()));
     seen = **std::move(listed);
   }
+  if (need.of_stream) {
+    auto known_now = known_.lock();
+    const auto open = known_now->streams.find(user.user);
+    if (open != known_now->streams.end() && open->second >= kMostStreams) return refused(too_many());
+  }
   if (need.lists || need.of_stream)
-    admission.sight = std::make_shared<ViewerSight>(*this, token, need, std::move(seen), clock_.now());
+    admission.sight =
+        std::make_shared<ViewerSight>(*this, admission.viewer, need, std::move(seen), clock_.now());
   return admission;
 }
 

@@ -4,10 +4,11 @@
 // whose it is (TokenReview) and what he may (SubjectAccessReview): get, update or delete on one TrainingJob,
 // and list in which namespaces. Answers count for AccessCache::kKept; a stream's viewer is asked for again
 // as long as it lasts, and it ends where the API server does not answer for kPatience. Nothing is known by
-// cookies. Bounds: access_cache.h; kPerSecond requests of each user, kReviewsPerSecond tokens that were not
-// somebody's before. Thread-safe.
+// cookies. Bounds: access_cache.h; kPerSecond requests and kMostStreams streams of each user,
+// kReviewsPerSecond tokens that were not somebody's before. Thread-safe.
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -26,6 +27,7 @@ class TokenGate final : public Gate {
  public:
   static constexpr double kPerSecond = 20, kBurst = 100;
   static constexpr double kReviewsPerSecond = 10, kReviewsBurst = 50;
+  static constexpr int kMostStreams = 24;
   static constexpr std::size_t kMostNamespaces = 1000;  // that are asked for
   static constexpr Duration kPatience = std::chrono::seconds(30);
 
@@ -57,6 +59,7 @@ class TokenGate final : public Gate {
   struct Known {
     AccessCache cache;
     UserLimits requests{kPerSecond, kBurst}, reviews{kReviewsPerSecond, kReviewsBurst};
+    std::map<std::string, int> streams;  // that are open, by user
   };
   Guarded<Known> known_;
   std::unique_ptr<Workers> workers_ = std::make_unique<Workers>(4);

@@ -144,6 +144,17 @@ TEST_F(TokenGateTest, StreamsEndWithTheirRights) {
   while (!sight.look(clock_.now()).over) std::this_thread::yield();
 }
 
+TEST_F(TokenGateTest, StreamsOfEachUserAreBounded) {
+  const Need stream{.lists = true, .of_stream = true};
+  std::vector<Admission> open;
+  for (int i = 0; i < TokenGate::kMostStreams; ++i) open.push_back(admitted("t-ada", stream));
+  EXPECT_FALSE(open.back().refusal);
+  EXPECT_EQ(refused("t-ada", stream), 429);
+  EXPECT_EQ(refused("t-bob", stream), 0);
+  open.pop_back();
+  EXPECT_EQ(refused("t-ada", stream), 0);
+}
+
 TEST_F(TokenGateTest, StreamsSeeWhatMayBeSeenBySeconds) {
   const Admission admission = admitted("t-ada", {.lists = true, .of_stream = true});
   Sight& sight = *admission.sight;
