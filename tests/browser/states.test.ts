@@ -24,6 +24,28 @@ browserTest("TokenThatWasUsedIsRefusedWithHelp", { signedIn: false, failsRequest
   await seen(page.getByRole("table", { name: "Jobs" }));
 });
 
+browserTest(
+  "BearerTokenIsSentWithEachRequestAndStream",
+  { signedIn: false, failsRequests: true, mock: { bearer: "of-ada" } },
+  async ({ page, mock, open }) => {
+    await open("");
+    await page.getByLabel("Token").fill("of-ada");
+    await page.getByRole("button", { name: "Sign in" }).click();
+    await seen(page.getByRole("table", { name: "Jobs" }));
+    await until("the stream", () => mock.listeners === 1);
+    assert.equal(await page.evaluate(() => sessionStorage.getItem("paceline.token")), "of-ada");
+    assert.equal(await page.evaluate(() => localStorage.length), 0);
+    await page.reload();
+    await seen(page.getByRole("table", { name: "Jobs" }));
+    mock.dropStreams();
+    await until("a stream that goes on", () => mock.resumedFrom.length > 0);
+    mock.options.bearer = "of-somebody-else";
+    mock.dropStreams();
+    await seen(page.getByRole("heading", { name: "Sign in" }));
+    assert.equal(await page.evaluate(() => sessionStorage.getItem("paceline.token")), null);
+  },
+);
+
 browserTest("AddressIsKeptOverTheSignIn", { signedIn: false, failsRequests: true }, async ({ page, open }) => {
   await open("#/jobs/research/gpt-medium-pretrain/yaml");
   await page.getByLabel("Token").fill("one-time");

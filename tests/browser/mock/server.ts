@@ -44,6 +44,7 @@ export interface Acted {
 }
 
 export interface MockOptions {
+  bearer?: string; // a cluster's: each request brings this token, and there are no cookies
   page: string; // the folder that dashboard/build wrote
   world: World;
   place?: Session["place"];
@@ -207,9 +208,13 @@ export class MockServer {
     if (failure) return this.#error(response, failure.status, failure.code, failure.message, failure.help);
     const body = request.method === "GET" ? undefined : await read(request);
     if (path === "/session" && request.method === "POST") return this.#signIn(body as { token?: string }, response);
+    const { bearer } = this.options;
     const word = request.headers["x-paceline-csrf"] ?? (path.endsWith("/stream") ? url.searchParams.get("csrf") : null);
-    if (!this.signedIn || !(request.headers.cookie ?? "").includes(`${COOKIE.name}=${COOKIE.value}`) || word !== CSRF)
-      return this.#error(response, 401, "Unauthenticated", "there is no session", "sign in with a token");
+    const known =
+      bearer === undefined
+        ? this.signedIn && (request.headers.cookie ?? "").includes(`${COOKIE.name}=${COOKIE.value}`) && word === CSRF
+        : request.headers.authorization === `Bearer ${bearer}`;
+    if (!known) return this.#error(response, 401, "Unauthenticated", "there is no session", "sign in with a token");
     if (path === "/session") return this.#json(response, 200, this.#session());
     if (path === "/jobs") return this.#list(response);
     if (path === "/stream") return this.#stream(request, url.searchParams, response);
@@ -229,6 +234,7 @@ export class MockServer {
   }
 
   #signIn(body: { token?: string }, response: ServerResponse): void {
+    if (this.options.bearer !== undefined && body.token === this.options.bearer) return this.#json(response, 200, this.#session());
     if (!body.token || !this.tokens.delete(body.token))
       return this.#error(response, 401, "Unauthenticated", "this token is wrong, or it was used", "paceline dashboard prints another one");
     this.signedIn = true;
