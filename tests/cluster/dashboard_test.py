@@ -209,9 +209,9 @@ class DashboardTest(CommandCase, ClusterCase):
 
     # ---- paceline dashboard
 
-    def own_dashboard(self, token):
-        config = self.kubeconfig(token, self.folder)
-        process = self.start("dashboard", "--no-browser", "--kubeconfig", str(config))
+    def own_dashboard(self, token=None):
+        """With this token, or as whoever the kubeconfig says: somebody with a client certificate."""
+        process = self.start("dashboard", "--no-browser", *(["--kubeconfig", str(self.kubeconfig(token, self.folder))] if token else []))
         parts = urlsplit(process.stdout.readline().strip())
         viewer = Viewer(parts.netloc)
         with viewer.answer("POST", "/api/v1/session", {"token": parts.fragment.removeprefix("token=")}) as response:
@@ -240,6 +240,15 @@ class DashboardTest(CommandCase, ClusterCase):
         self.assertEqual(editor.ask("DELETE", self.own())[0], 202)
         self.kubectl("wait", "tj/digits", "--for=delete", "--timeout=60s")
         self.refused(4, "you may not list the jobs", "dashboard", "--no-browser", "--kubeconfig", self.kubeconfig(self.token("nobody"), self.folder))
+
+    def test_the_command_knows_users_by_their_certificates(self):
+        config = json.loads(self.kubectl("config", "view", "--raw", "--minify", "-o", "json"))
+        self.assertIn("client-certificate", " ".join(config["users"][0]["user"]))
+        admin, session = self.own_dashboard()
+        self.assertEqual(session["user"], json.loads(self.kubectl("auth", "whoami", "-o", "json"))["status"]["userInfo"]["username"])
+        self.wait_until_known(admin, [f"{self.namespace}/digits"])
+        self.assertEqual(admin.ask("POST", f"{self.own()}/resume")[0], 202)
+        self.assertEqual(self.actions_told(), [f"{session['user']} asked by the dashboard to resume it"])
 
 
 if __name__ == "__main__":
