@@ -33,6 +33,7 @@ class RunPlace final : public dashboard::Place {
   absl::StatusOr<std::unique_ptr<jobs::JobSource>> source(const dashboard::Viewer&) override {
     return source();
   }
+  bool removes_slowly() const override { return true; }
   absl::StatusOr<std::string> yaml(const kube::Json& object) override;
   absl::Status use_series(const kube::Json& object,
                           const std::function<void(const dashboard::JobSeries&)>& use) override {

@@ -67,14 +67,14 @@ void JobActions::act(Call call, Action action) {
         const std::string done =
             str_cat(call.viewer.user, " asked by the dashboard to ", dashboard::name(action), " it");
         place_.record(*call.object, false, "UserAction", done);
-        // A run that goes on takes a while to end.
+        const bool at_once = action == Action::kDelete && place_.removes_slowly();
         const HttpAnswer accepted = json_answer(kube::dump({{"message", verb_text(action, call.key)}}), 202);
-        if (action == Action::kDelete) call.answer(accepted);
+        if (at_once) call.answer(accepted);
         const absl::Status status = perform(call, action, *patch);
         note(status.ok() ? "done" : str_cat("failed: ", status.message()));
         if (!status.ok())
           place_.record(*call.object, true, "UserActionFailed", str_cat(done, ": ", status.message()));
-        if (action != Action::kDelete) call.answer(status.ok() ? accepted : error_answer(status));
+        if (!at_once) call.answer(status.ok() ? accepted : error_answer(status));
       });
   if (!taken) answer(error_answer(absl::ResourceExhaustedError("too many actions wait; ask again later")));
 }

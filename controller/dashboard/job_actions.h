@@ -24,7 +24,7 @@ class JobActions {
   JobActions(Board& board, Place& place, Audit audit)
       : board_(board), place_(place), audit_(std::move(audit)) {}
 
-  // Answers when it is done; that a job is to be deleted, at once.
+  // Answers when it is done; that a job is to be deleted, at once where that takes long.
   void act(Call call, Action action);
 
  private:

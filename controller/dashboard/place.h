@@ -30,6 +30,8 @@ class Place {
 
   // Reads and edits jobs with the viewer's rights; for one thread.
   virtual absl::StatusOr<std::unique_ptr<jobs::JobSource>> source(const Viewer& viewer) = 0;
+  // A job's removal takes long, because what it runs is stopped first.
+  virtual bool removes_slowly() const { return false; }
   // The job as its user wrote it.
   virtual absl::StatusOr<std::string> yaml(const kube::Json& object) = 0;
   // Calls `use` with what is known of the job's steps by now.

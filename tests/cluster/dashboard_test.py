@@ -229,6 +229,7 @@ class DashboardTest(CommandCase, ClusterCase):
             self.assertEqual(viewer.ask("GET", f"{self.own()}{end}")[0], 200, end)
         self.assertEqual(viewer.ask("POST", f"{self.own()}/resume")[0], 403)
         self.assertEqual(viewer.ask("POST", f"{self.own()}/scale", {"replicas": 1})[0], 403)
+        self.assertEqual(viewer.ask("DELETE", self.own())[0], 403)
         token = self.token("editor", "edit")
         self.kubectl("create", "role", "noter", "--verb=create", "--resource=events.events.k8s.io")
         self.kubectl("create", "rolebinding", "noter", "--role=noter", f"--serviceaccount={self.namespace}:editor")
