@@ -51,6 +51,7 @@ void CoordinatorCore::Impl::forgive_own_absence() {
   if (now_ - last_now_ > longest_absence() && places_.someone_attached()) {
     form_since_ += now_ - last_now_;
     watch_.pause(now_ - last_now_);
+    suspicions_.was_away(now_);
     gathers_since_ += now_ - last_now_;
     for (Slot& slot : slots()) {
       slot.last_heard = std::max(slot.last_heard, now_);

@@ -141,7 +141,9 @@ bool Suspicions::may_come_back(const Slot& slot, TimePoint now) const {
   const bool others_hold =
       std::ranges::any_of(places_.members(), [](const Slot& s) { return s.attached() && s.may_hold(); });
   const bool alone = ring && slot.may_hold() && !others_hold && config_.rejoin_grace > Duration::zero();
-  const Duration grace = alone ? std::max(config_.rejoin_grace, config_.start_timeout) : config_.rejoin_grace;
+  Duration grace = alone ? std::max(config_.rejoin_grace, config_.start_timeout) : config_.rejoin_grace;
+  if (returned_ && slot.evidence && slot.evidence->since <= *returned_ + kReturnGrace)
+    grace = std::max(grace, kReturnGrace);
   // An earlier coordinator may have given its place to another one, which comes and says so.
   const bool handed_over = places_.is_to_hand_over(slot) && !slot.hello;
   if (!slot.evidence || now - slot.evidence->since >= grace) return false;

@@ -39,6 +39,9 @@ class Suspicions {
   bool report(const Slot& reporter, const Slot& peer, std::string reason);
   // The weights of these ranks differ from those of `from`; ranks of earlier words are dropped.
   void differ(std::vector<int> ranks, std::string from, TimePoint now);
+  // The coordinator's own process stood still until now: streams that have ended meanwhile, or end soon, are no
+  // sign of a death, since members gave it up. They come back within kReturnGrace.
+  void was_away(TimePoint now) { returned_ = now; }
   // All that was reported by a member or about it.
   void forget(const Slot& slot);
   // Words of the view that ends count no more; slots keep their evidence. The window stays, until the next
@@ -78,7 +81,8 @@ class Suspicions {
   const CoreConfig& config_;
   const Places& places_;
   const Watch& watch_;
-  std::optional<TimePoint> since_;
+  static constexpr Duration kReturnGrace = std::chrono::seconds(10);  // they try again every 6 s, or sooner
+  std::optional<TimePoint> since_, returned_;
   std::vector<diagnosis::PeerReport> reports_;
   std::vector<int> diverged_;  // ranks
   TimePoint diverged_since_{};
