@@ -41,6 +41,7 @@ struct Field {
   bool open = false;            // of a map, or of a list's maps: fields that this table lacks are let through
   const char* key = "";         // of a list of maps: no two items have the same text in this field
   const char* lone = "";  // of a map: its field that a text, or a list of texts, in its place is meant for
+  bool idle = false;      // it means nothing with the values read before it: it is not printed
   bool asks = false;      // of a map: an empty one asks for something, and none does not; null is an error
 };
 

@@ -46,10 +46,10 @@ void visit(FieldVisitor& v, Table& t) {
              .meaning = "So many rows at most, over all servers: a new one takes the place of an old one; 0: "
                         "no bound"},
             {.min = 0, .max = 1'000'000'000'000}, t.max_rows);
-  v.choice(
-      {.name = "eviction",
-       .meaning = "Which row goes: the one that was trained longest ago, or the one trained least often"},
-      t.eviction);
+  v.choice({.name = "eviction",
+            .meaning = "Which row goes: the one that was trained longest ago, or the one trained least often",
+            .idle = t.max_rows == 0},
+           t.eviction);
 }
 
 }  // namespace

@@ -84,7 +84,7 @@ class Printer final : public ValueVisitor {
     return open_.size() == 1 && (name == "strategy" || name == "checkpoint");
   }
   void line(const Field& field, std::string_view value) {
-    if (!field.when.applies) return;
+    if (!field.when.applies || field.idle) return;
     bool after_dash = false;
     for (Open& open : open_) {
       if (open.written) continue;

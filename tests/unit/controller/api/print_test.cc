@@ -28,7 +28,7 @@ TEST(Print, IsNormalised) {
 }
 
 TEST(Print, ExamplesReadBack) {
-  for (const char* name : {"fashion-allreduce", "digits-allreduce", "gpt-char", "gpt2-gpu"}) {
+  for (const char* name : {"fashion-allreduce", "digits-allreduce", "gpt-char", "gpt2-gpu", "clicks-ps"}) {
     expect_round_trip(parse_good(read_whole(str_cat(source_path("examples/"), name, ".yaml"))));
   }
 }
