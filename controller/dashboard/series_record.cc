@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/fields.h"
 #include "base/status.h"
 #include "controller/cluster/kube/json.h"
 
@@ -38,20 +39,51 @@ std::vector<std::vector<Number>> columns_of(const Json& lists, std::size_t count
   return columns;
 }
 
-// The middle of a column of so many steps, none of which is later than `newest`.
-Step middle(Step first, Step width, Step newest) {
-  return std::min(first + (width - 1) / 2, newest);
+// A step as a list has it; -1: it is none.
+Step step_of(double number) {
+  return number >= 0 && number <= static_cast<double>(kMostCount) ? static_cast<Step>(number) : -1;
 }
+
+// The middle of a column of so many steps, none of which is later than `newest`; -1: no step.
+Step middle(double begin, Step width, Step newest) {
+  const Step first = step_of(begin);
+  if (first < 0 || newest < 0) return -1;
+  return first >= newest ? newest : first + std::min((width - 1) / 2, newest - first);
+}
+
+// Refuses lists that are longer, and values that lie deeper, than those of a series, before it takes memory
+// or stack for them.
+class BoundedReader : public nlohmann::detail::json_sax_dom_parser<Json> {
+  using Base = nlohmann::detail::json_sax_dom_parser<Json>;
+
+ public:
+  explicit BoundedReader(Json& json) : Base(json, false) {}
+  bool start_object(std::size_t count) { return enter(count) && Base::start_object(count); }
+  bool start_array(std::size_t count) { return enter(count) && Base::start_array(count); }
+  bool end_object() { return --depth_, Base::end_object(); }
+  bool end_array() { return --depth_, Base::end_array(); }
+
+ private:
+  static constexpr int kDepth = 4;
+  static constexpr std::size_t kUnknown = static_cast<std::size_t>(-1);
+  bool enter(std::size_t count) {
+    return ++depth_ <= kDepth && (count == kUnknown || count <= kRecordedCells);
+  }
+  int depth_ = 0;
+};
 
 bool unpack_points(const Json& json, Step newest, JobSeries& series) {
   const Step width = kube::integer_at(json, {"width"});
   const auto lists = columns_of<double>(kube::at(json, {"points"}), 4);
   if (width < 1 || lists.empty() || lists[0].size() > kRecordedPoints) return false;
-  for (std::size_t i = 0; i < lists[0].size(); ++i)
-    series.add(StepPoint{.step = middle(static_cast<Step>(lists[0][i]), width, newest),
-                         .loss = lists[1][i],
-                         .learning_rate = lists[2][i],
-                         .seconds = lists[3][i]});
+  for (std::size_t i = 0; i < lists[0].size(); ++i) {
+    const StepPoint point{.step = middle(lists[0][i], width, newest),
+                          .loss = lists[1][i],
+                          .learning_rate = lists[2][i],
+                          .seconds = lists[3][i]};
+    if (point.step < 0) return false;
+    series.add(point);
+  }
   return true;
 }
 
@@ -59,12 +91,13 @@ bool unpack_evaluations(const Json& json, JobSeries& series) {
   const auto lists = columns_of<double>(kube::at(json, {"evaluations"}), 5);
   if (lists.empty() || lists[0].size() > JobSeries::kEvaluations) return false;
   for (std::size_t i = 0; i < lists[0].size(); ++i) {
-    EvaluationPoint point{.step = static_cast<Step>(lists[0][i]),
+    EvaluationPoint point{.step = step_of(lists[0][i]),
                           .loss = lists[1][i],
                           .accuracy = lists[2][i],
                           .seconds = lists[3][i],
                           .auc = std::nullopt};
     if (!std::isnan(lists[4][i])) point.auc = lists[4][i];
+    if (point.step < 0) return false;
     series.add(point);
   }
   return true;
@@ -74,7 +107,7 @@ bool unpack_members(const Json& json, Step newest, JobSeries& series) {
   const Json& map = kube::at(json, {"members"});
   const Step width = kube::integer_at(map, {"width"});
   const Json& names = kube::at(map, {"names"});
-  const auto steps = columns_of<Step>(kube::at(map, {"steps"}), 1);
+  const auto steps = columns_of<double>(kube::at(map, {"steps"}), 1);
   const auto parts = columns_of<float>(kube::at(map, {"ms"}), kParts.size());
   if (width < 1 || !names.is_array() || names.size() > JobSeries::kMembers || steps.empty() || parts.empty())
     return false;
@@ -88,6 +121,7 @@ bool unpack_members(const Json& json, Step newest, JobSeries& series) {
     if (row < ranks) view.push_back(point.member);
     for (std::size_t column = 0; column < steps[0].size(); ++column) {
       point.step = middle(steps[0][column], width, newest);
+      if (point.step < 0) return false;
       for (std::size_t part = 0; part < kParts.size(); ++part)
         point.ms[part] = parts[part][row * steps[0].size() + column];
       if (!std::isnan(point.ms.back())) series.add(point);
@@ -129,7 +163,9 @@ std::string pack_series(const JobSeries& series) {
 }
 
 absl::StatusOr<JobSeries> unpack_series(std::string_view bytes) {
-  const Json json = Json::from_cbor(bytes.begin(), bytes.end(), true, false);
+  Json json;
+  BoundedReader reader(json);
+  if (!Json::sax_parse(bytes.begin(), bytes.end(), &reader, Json::input_format_t::cbor)) return not_ours();
   if (kube::integer_at(json, {"version"}) != kVersion) return not_ours();
   JobSeries series;
   const Step newest = kube::integer_at(json, {"newest"});

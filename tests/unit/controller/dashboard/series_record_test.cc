@@ -75,6 +75,9 @@ TEST(SeriesRecordTest, OtherBytesAreRefused) {
   for (std::size_t length = 0; length < whole.size(); ++length)
     EXPECT_TRUE(absl::IsDataLoss(unpack_series(whole.substr(0, length)).status())) << length;
   EXPECT_TRUE(absl::IsDataLoss(unpack_series("\xA1\x67version\x01").status()));
+  EXPECT_TRUE(absl::IsDataLoss(unpack_series(std::string(1 << 20, '\x81')).status())) << "lists in lists";
+  EXPECT_TRUE(absl::IsDataLoss(unpack_series("\x9b\x7f\xff\xff\xff\xff\xff\xff\xff").status()))
+      << "a list of 2^63";
 }
 
 }  // namespace
