@@ -9,6 +9,7 @@
 #include "base/rng.h"
 #include "base/text.h"
 #include "tests/support/fake_clock.h"
+#include "tests/support/fake_place.h"
 #include "tests/support/http_reader.h"
 
 namespace paceline::dashboard {
@@ -17,78 +18,6 @@ namespace {
 using kube::Json;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
-
-Json running_job() {
-  return Json::parse(R"({"metadata": {"namespace": "default", "name": "digits", "uid": "digits"},
-    "spec": {"replicaSpecs": {"worker": {"replicas": 3, "minReplicas": 2, "maxReplicas": 4}},
-             "training": {"model": {"type": "mlp", "hidden": [8], "classes": 10},
-                          "data": {"format": "csv", "train": {"inputs": "digits.csv"}},
-                          "optimizer": {"type": "SGD", "learningRate": 0.1}, "globalBatchSize": 64, "epochs": 1}},
-    "status": {"phase": "Running", "members": [{"role": "worker", "index": 0, "host": "here"}]}})");
-}
-
-// The calls that a place got.
-struct Done {
-  std::vector<Json> patches;
-  std::vector<std::string> removed, records;
-};
-
-class FakeSource final : public jobs::JobSource {
- public:
-  explicit FakeSource(Guarded<Done>& done) : done_(done) {}
-  absl::StatusOr<Listed> list_jobs(const std::string&) override { return Listed{}; }
-  absl::StatusOr<Json> job(const std::string&, const std::string&) override { return running_job(); }
-  absl::StatusOr<std::vector<kube::SlimPod>> pods(const std::string&, const std::string&) override {
-    return std::vector<kube::SlimPod>();
-  }
-  absl::StatusOr<std::vector<kube::SlimPod>> logged_pods(const std::string&, const std::string&) override {
-    kube::SlimPod pod;
-    pod.key = "default/digits-worker-0-0";
-    return std::vector{pod};
-  }
-  absl::Status read_log(const kube::SlimPod&, const jobs::LogRequest& request, const jobs::LogSink& sink,
-                        std::stop_token) override {
-    for (int i = 0; i < request.tail.value_or(0); ++i) sink.bytes(str_cat("line ", i, "\n"));
-    return absl::OkStatus();
-  }
-  absl::StatusOr<Events> events(const std::string&, const std::string&) override {
-    return Events{{{.reason = "ViewChanged", .message = "words"}}, ""};
-  }
-  absl::StatusOr<Json> patch(const std::string&, const std::string&, const Json& patch,
-                             const std::string&) override {
-    done_.lock()->patches.push_back(patch);
-    return running_job();
-  }
-  absl::StatusOr<Json> remove(const std::string&, const std::string& name, const std::string&) override {
-    done_.lock()->removed.push_back(name);
-    return running_job();
-  }
-
- private:
-  Guarded<Done>& done_;
-};
-
-class FakePlace final : public Place {
- public:
-  Json about() const override { return {{"place", "Local"}}; }
-  absl::StatusOr<std::unique_ptr<jobs::JobSource>> source(const Viewer&) override {
-    return std::make_unique<FakeSource>(done);
-  }
-  absl::StatusOr<std::string> yaml(const Json&) override { return "kind: TrainingJob\n"; }
-  absl::Status use_series(const Json&, const std::function<void(const JobSeries&)>& use) override {
-    JobSeries series;
-    for (Step step = 0; step < 10; ++step) {
-      series.add(StepPoint{.step = step, .loss = 1, .seconds = static_cast<double>(step)});
-      series.add(MemberPoint{.member = "worker-0", .step = step, .ms = {0, 1, 2}});
-    }
-    use(series);
-    return absl::OkStatus();
-  }
-  void record(const Json&, bool, std::string_view reason, std::string_view message) override {
-    done.lock()->records.push_back(str_cat(reason, ": ", message));
-  }
-  Guarded<Done> done;
-};
 
 struct Answer {
   int status = 0;
