@@ -21,6 +21,7 @@
 #include "controller/api/parse.h"
 #include "controller/api/scalars.h"
 #include "controller/api/source_text.h"
+#include "runtime/checkpoint/checkpoint_store.h"
 
 namespace paceline::cli {
 
@@ -249,13 +250,18 @@ absl::StatusOr<RunState> RunStore::read(const std::string& name) const {
   return without_status(state_without_status(name, folder), state.status());
 }
 
-// Its owner wrote its state twice a second: more is not known.
+// Its owner wrote its state twice a second: more is not known. But members may have saved since.
 std::string RunStore::what_is_lost(const RunState& state) {
   const Step step = state.progress.step;
   if (step == 0 || runs_own_program(state)) return "";
-  const Step saved = api::checkpoint_step(state.checkpoint).value_or(0);
+  Step saved = api::checkpoint_step(state.checkpoint).value_or(0);
+  const std::filesystem::path told(state.checkpoint);
+  const std::string folder =
+      told.has_parent_path() ? told.parent_path().string() : state.folder + "/checkpoints";
+  const auto newest = checkpoint::CheckpointStore(folder, 1).peek_latest();
+  if (newest.ok()) saved = std::max(saved, newest->progress.step);
   const std::string heard = str_cat("; it was last heard of at step ", step);
-  if (state.checkpoint.empty()) return str_cat(heard, ", and nothing was saved: all its steps are lost");
+  if (saved == 0) return str_cat(heard, ", and nothing was saved: all its steps are lost");
   if (saved >= step) return str_cat(heard, ", which is saved");
   return str_cat(heard, ", and step ", saved, " was saved: ", pluralize(step - saved, "step is", "steps are"),
                  " lost");

@@ -7,6 +7,7 @@
 #include <stop_token>
 #include <thread>
 
+#include "runtime/checkpoint/checkpoint_store.h"
 #include "tests/support/no_descriptors.h"
 #include "tests/support/temporary_folder.h"
 
@@ -106,6 +107,14 @@ TEST_F(RunStoreTest, TheStepsThatAVanishedOwnerLostAreCounted) {
   };
   EXPECT_NE(message_of("a", 812, "c/step-000000800").find("12 steps are lost"), std::string::npos);
   EXPECT_NE(message_of("b", 812, "").find("all its steps are lost"), std::string::npos);
+  const std::string folder = folder_.path() + "/state/runs/b/checkpoints";
+  const std::vector<float> weights(3);
+  checkpoint::Snapshot saved;
+  saved.progress = {.step = 810, .ledger_position = 8100, .schedule_step = 810};
+  saved.tensors = {checkpoint::tensor_view<float>("weights", DType::kF32, {3}, weights)};
+  ASSERT_TRUE(checkpoint::CheckpointStore(folder, 2).save(saved).ok());  // unheard by the owner
+  EXPECT_NE(store_.get("b")->message.find("step 810 was saved: 2 steps are lost"), std::string::npos)
+      << store_.get("b")->message;
   EXPECT_EQ(message_of("c", 812, "c/step-000000812").find("lost"), std::string::npos);
   EXPECT_EQ(message_of("d", 0, "").find("lost"), std::string::npos);
 }
