@@ -37,11 +37,15 @@ bool was_replaced(const Observed& observed, const LostMember& lost) {
 
 }  // namespace
 
-bool awaits_end(const Observed& observed, const LostMember& lost, Plan& plan) {
+bool awaits_end(const Observed& observed, const LostMember& lost) {
   const cluster::Pod* const pod = find_pod(observed, lost.fault.role, lost.fault.index);
   const bool will_end = lost.fault.kind == api::FaultKind::kDead || api::is_own_word(lost.fault.kind);
   const bool has_end = lost.fault.signal || lost.fault.exit_code || pod == nullptr || pod->ended();
-  if (!will_end || has_end || lost.age >= observed.limits.exit_grace) return false;
+  return will_end && !has_end && lost.age < observed.limits.exit_grace;
+}
+
+bool awaits_end(const Observed& observed, const LostMember& lost, Plan& plan) {
+  if (!awaits_end(observed, lost)) return false;
   requeue(observed.limits.exit_grace - lost.age, plan);
   return true;
 }

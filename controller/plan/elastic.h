@@ -41,7 +41,8 @@ bool is_given_up(const Observed& observed, const LostMember& lost);
 
 // A process that has ended is known to by its pod a moment later, and why: until then, and for
 // Limits::exit_grace at most, nothing is said of the loss.
-bool awaits_end(const Observed& observed, const LostMember& lost, Plan& plan);
+bool awaits_end(const Observed& observed, const LostMember& lost);
+bool awaits_end(const Observed& observed, const LostMember& lost, Plan& plan);  // and looks again then
 
 // The lost member's pod is followed by another one, or the job fails, by its role's policy and by
 // backoffLimit. Nothing, where that is done already.

@@ -30,6 +30,15 @@ const ReportedMember* find_member(const Observed& observed, Role role, int index
   return found == members.end() ? nullptr : &*found;
 }
 
+// The status says so once it is told why.
+bool is_told_lost(const Observed& observed, Role role, int index) {
+  if (!is_lost(observed, role, index)) return false;
+  if (!observed.report || has_successor(observed.job, role)) return true;
+  return std::ranges::none_of(observed.report->lost, [&](const LostMember& lost) {
+    return lost.fault.role == role && lost.fault.index == index && awaits_end(observed, lost);
+  });
+}
+
 api::MemberStatus member_status(const Observed& observed, const cluster::Pod& pod) {
   api::MemberStatus status;
   status.role = pod.spec.role;
@@ -43,7 +52,7 @@ api::MemberStatus member_status(const Observed& observed, const cluster::Pod& po
   status.phase = leaves ? "Deleting" : cluster::pod_phase_name(pod.phase);
   if (finished && pod.phase != cluster::PodPhase::kSucceeded) status.phase = kFinishedPhase;
   const ReportedMember* member = find_member(observed, pod.spec.role, pod.spec.index);
-  if (is_lost(observed, pod.spec.role, pod.spec.index)) status.phase = kLostPhase;
+  if (is_told_lost(observed, pod.spec.role, pod.spec.index)) status.phase = kLostPhase;
   // An earlier pod of its place, in this attempt or the one before, has told of itself alone.
   if (member == nullptr || (!member->pod.empty() && member->pod != pod.spec.name)) return status;
   status.rank = member->rank;

@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "controller/diagnosis/diagnosis.h"
+#include "controller/plan/rules.h"
 #include "tests/unit/controller/plan/world.h"
 
 // The stories of losses are testdata/elastic.txt.
@@ -142,6 +145,9 @@ TEST(ElasticTest, TheLossOfAMemberThatIsNotReplacedIsToldWithItsEnd) {
   world.report->lost = {{.fault = fault, .age = Duration::zero()}};
   const Plan awaits = plan(world);
   EXPECT_NE(awaits.status.reason, "MemberLost") << "why its process ended is known soon";
+  EXPECT_TRUE(std::ranges::none_of(awaits.status.members, [](const api::MemberStatus& member) {
+    return member.phase == kLostPhase;
+  })) << "else it would count as told";
   EXPECT_LE(awaits.requeue_after, world.limits.exit_grace);
   Observed late = world;
   late.report->lost[0].age = late.limits.exit_grace;
