@@ -16,6 +16,7 @@
 #include "base/regular_file.h"
 #include "base/status.h"
 #include "base/text.h"
+#include "cli/state/owner_process.h"
 #include "cli/state/resume_command.h"
 #include "controller/api/checkpoint_step.h"
 #include "controller/api/parse.h"
@@ -239,7 +240,7 @@ absl::StatusOr<RunState> RunStore::read(const std::string& name) const {
   const bool begun = std::filesystem::exists(folder + "/job.yaml", error);
   if (is_settled(state)) return state;
   PL_ASSIGN_OR_RETURN(const bool owned, is_owned(folder));
-  if (owned) return state;
+  if (owned) return state.ok() ? with_owner(*std::move(state)) : state;
   // The owner may have ended between our two looks: only what it wrote before it let the lock go counts.
   state = look();
   if (is_settled(state)) return state;
@@ -248,6 +249,16 @@ absl::StatusOr<RunState> RunStore::read(const std::string& name) const {
   // Its owner may not have begun: between the folder's making and its lock nobody seems to own it.
   if (absl::IsNotFound(state.status()) && !begun) return state;
   return without_status(state_without_status(name, folder), state.status());
+}
+
+RunState RunStore::with_owner(RunState state) {
+  if (state.owner_pid == 0 || !stands_still(state.owner_pid)) return state;
+  state.reason = "OwnerStopped";
+  state.message =
+      str_cat("the `paceline run` that owns this run (pid ", state.owner_pid,
+              ") is stopped (ctrl-Z, SIGSTOP), and what is told here is of the time before; `kill -CONT ",
+              state.owner_pid, "` lets it go on");
+  return state;
 }
 
 // Its owner wrote its state twice a second: more is not known. But members may have saved since.

@@ -94,6 +94,7 @@ class RunStore {
   absl::StatusOr<std::unique_ptr<OwnedRun>> make(const std::string& name) const;
   std::string runs() const { return folder_ + "/runs"; }
   absl::StatusOr<RunState> read(const std::string& name) const;
+  static RunState with_owner(RunState state);
   RunState without_owner(RunState state) const;
   RunState without_status(RunState state, const absl::Status& why) const;
   static std::string what_is_lost(const RunState& state);

@@ -9,6 +9,7 @@
 
 #include "runtime/checkpoint/checkpoint_store.h"
 #include "tests/support/no_descriptors.h"
+#include "tests/support/stopped_child.h"
 #include "tests/support/temporary_folder.h"
 
 namespace paceline::cli {
@@ -92,6 +93,19 @@ TEST_F(RunStoreTest, ARunWhoseOwnerVanishedIsFailed) {
   ASSERT_EQ(state->status.replica_statuses.size(), 1U);
   EXPECT_EQ(state->status.replica_statuses[0].ready, 0);
   EXPECT_TRUE(store_.reopen("a").ok());
+}
+
+TEST_F(RunStoreTest, AnOwnerThatStandsStillIsSaid) {
+  const StoppedChild owner;
+  const auto run = store_.create("a");
+  RunState state = running("a", "x");
+  state.owner_pid = owner.pid();
+  ASSERT_TRUE((*run)->write_state(state, false).ok());
+  EXPECT_EQ(store_.get("a")->phase, "Running");
+  EXPECT_EQ(store_.get("a")->reason, "OwnerStopped");
+  state.owner_pid = ::getpid();
+  ASSERT_TRUE((*run)->write_state(state, false).ok());
+  EXPECT_EQ(store_.get("a")->reason, "");
 }
 
 TEST_F(RunStoreTest, TheStepsThatAVanishedOwnerLostAreCounted) {
