@@ -1,11 +1,14 @@
 #include "cli/run/resume.h"
 
+#include <filesystem>
+
 #include "absl/strings/str_join.h"
 #include "base/file.h"
 #include "base/regular_file.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "cli/state/resume_command.h"
+#include "controller/api/checkpoint_step.h"
 #include "controller/api/parse.h"
 #include "controller/api/training_spec.h"
 #include "runtime/checkpoint/spec_hash.h"
@@ -22,17 +25,33 @@ absl::StatusOr<v1::TrainingSpec> training_spec_of(const api::TrainingJob& job, c
                                        .resume = true});
 }
 
+// The job.yaml in the run's folder says the job; none where that can't be read.
+std::optional<api::TrainingJob> earlier_job(const RunState& earlier) {
+  const std::string path = earlier.folder + "/job.yaml";
+  const auto text = read_regular_file(path, api::kMaxFileBytes);
+  if (!text.ok()) return std::nullopt;
+  return api::parse_training_job(*text, path).job;
+}
+
 // What the job has changed since the checkpoint was made that it can't go on with, as far as the job.yaml
 // beside it tells.
 std::string changed_fields(const v1::TrainingSpec& now, const RunState& earlier, const std::string& hash) {
-  const std::string path = earlier.folder + "/job.yaml";
-  const auto text = read_regular_file(path, api::kMaxFileBytes);
-  if (!text.ok()) return "";
-  const api::Parsed parsed = api::parse_training_job(*text, path);
-  if (!parsed.job) return "";
-  const auto before = training_spec_of(*parsed.job, earlier.folder, earlier.folder);
+  const auto job = earlier_job(earlier);
+  if (!job) return "";
+  const auto before = training_spec_of(*job, earlier.folder, earlier.folder);
   if (!before.ok() || checkpoint::spec_hash(*before) != hash) return "";
   return absl::StrJoin(checkpoint::essential_differences(*before, now), ", ");
+}
+
+// Checkpoints in the job's place may be another run's.
+bool has_none(const RunState& run, const JobFile& job) {
+  const auto newest = newest_checkpoint(job, run.folder);
+  if (!newest.ok()) return false;
+  const std::string place = checkpoint_folder(run);
+  if (place.empty()) return !*newest;
+  const auto own = newest_in(place);
+  if (!own.ok() || *own) return false;
+  return !*newest || api::checkpoint_step(run.checkpoint) != (*newest)->progress.step;
 }
 
 }  // namespace
@@ -42,9 +61,18 @@ std::string checkpoint_folder(const JobFile& job, const std::string& run_folder)
   return spec.ok() ? spec->checkpoint().directory() : "";
 }
 
-absl::StatusOr<std::optional<FoundCheckpoint>> newest_checkpoint(const JobFile& job,
-                                                                 const std::string& run_folder) {
-  const std::string folder = checkpoint_folder(job, run_folder);
+std::string checkpoint_folder(const RunState& run) {
+  using std::filesystem::path;
+  if (!run.checkpoint.empty()) return path(run.checkpoint).parent_path().string();
+  const auto job = earlier_job(run);
+  if (!job) return "";
+  const JobFile file{
+      .job = *job, .text = "", .base_folder = path(run.job_file).parent_path().string(), .path = ""};
+  const std::string folder = checkpoint_folder(file, run.folder);
+  return path(folder).is_absolute() ? folder : "";
+}
+
+absl::StatusOr<std::optional<FoundCheckpoint>> newest_in(const std::string& folder) {
   if (folder.empty()) return std::nullopt;
   auto note = checkpoint::CheckpointStore(folder, 1).peek_latest();
   if (absl::IsNotFound(note.status())) return std::nullopt;
@@ -58,11 +86,15 @@ absl::StatusOr<std::optional<FoundCheckpoint>> newest_checkpoint(const JobFile& 
                          std::move(note->refused), note->bytes};
 }
 
+absl::StatusOr<std::optional<FoundCheckpoint>> newest_checkpoint(const JobFile& job,
+                                                                 const std::string& run_folder) {
+  return newest_in(checkpoint_folder(job, run_folder));
+}
+
 RunToResume run_to_resume(const std::vector<RunState>& runs, const JobFile& job) {
   std::vector<std::string> passed;
   for (const RunState& run : runs) {
-    const auto newest = newest_checkpoint(job, run.folder);
-    if (is_finished(run) && newest.ok() && !*newest) {
+    if (is_finished(run) && has_none(run, job)) {
       passed.push_back(run.name);
       continue;
     }

@@ -24,11 +24,15 @@ struct FoundCheckpoint {
 // Where the job saves its checkpoints, were `run_folder` its run's; empty where it saves none, or what it
 // says can't be read.
 std::string checkpoint_folder(const JobFile& job, const std::string& run_folder);
+// The folder that the run has saved in: that of the newest one that it has noted, else as its job.yaml says.
+// Empty: that is not known.
+std::string checkpoint_folder(const RunState& run);
 
-// The newest complete one that the job would go on from, were `run_folder` its run's; none where nothing of
-// one is there. Errors: one that may be it can't be read, for what is no fault of it
-// (checkpoint::is_no_fault_of_it); else FAILED_PRECONDITION, DATA_LOSS: all are damaged, or what is
-// in the folder's place is none.
+// The newest complete one in a folder; none where nothing of one is there. Errors: one that may be it can't
+// be read, for what is no fault of it (checkpoint::is_no_fault_of_it); else FAILED_PRECONDITION, DATA_LOSS:
+// all are damaged, or what is in the folder's place is none.
+absl::StatusOr<std::optional<FoundCheckpoint>> newest_in(const std::string& folder);
+// The one that the job would go on from, were `run_folder` its run's.
 absl::StatusOr<std::optional<FoundCheckpoint>> newest_checkpoint(const JobFile& job,
                                                                  const std::string& run_folder);
 
@@ -38,8 +42,8 @@ struct RunToResume {
 };
 
 // Which of `runs` the job goes on with, where its user names none: `runs` are its own, at least one, the
-// newest first. It is the newest that has a checkpoint. A run that somebody owns, or whose checkpoints can't
-// be read, is not passed over. Where none has a checkpoint it is the newest.
+// newest first. It is the newest that has a checkpoint, in its own place or the job's. A run that somebody
+// owns, or whose checkpoints can't be read, is not passed over. Where none has a checkpoint it is the newest.
 RunToResume run_to_resume(const std::vector<RunState>& runs, const JobFile& job);
 
 // FAILED_PRECONDITION, with what to do: the run is of another job, has nothing to go on from, or its newest

@@ -20,6 +20,7 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "cli/run/checkpoint_lock.h"
+#include "cli/run/checkpoint_place.h"
 #include "cli/run/resume.h"
 #include "cli/view/device_text.h"
 #include "cli/view/gradients_text.h"
@@ -115,6 +116,8 @@ absl::Status reopen(const RunStore& store, std::string name, RunSetup& setup) {
   const OwnedRun& run = *setup.run;
   const auto newest = newest_checkpoint(setup.job, run.folder());
   if (!newest.ok()) return with_context(newest.status(), str_cat("run \"", name, "\" can't go on"));
+  PL_ASSIGN_OR_RETURN(const std::vector<RunState> all, store.list());
+  PL_RETURN_IF_ERROR(check_place(earlier, setup.job, *newest, all));
   PL_RETURN_IF_ERROR(check_resume(earlier, setup.job, *newest, store.where()));
   if (*newest) note_beginning(**newest, setup.job, earlier, setup.state);
   auto text = read_regular_file(run.path("job.yaml"), api::kMaxFileBytes);

@@ -261,18 +261,6 @@ class CliTest(CliCase):
         anew = self.paceline("run", self.write(job(steps=200, extra=checkpoints)), "--resume")
         self.assertRegex(anew.stderr, "has succeeded and has no checkpoint to go on from")
 
-    def test_a_run_that_never_began_is_not_to_go_on_from_the_checkpoints_of_another(self):
-        location = f"  checkpoint: {{everySteps: 50, location: {self.folder}/shared}}\n"
-        self.assertEqual(self.paceline("run", self.write(job(steps=50, extra=location))).returncode, 0)
-        before = sorted(os.listdir(f"{self.folder}/shared"))
-        for policy in ("Never", "OnFailure"):   # another pod in a refused member's place would go on from them
-            other = job(steps=100, extra=location, name="other").replace("chief: {}", f"chief: {{restartPolicy: {policy}}}")
-            result = self.ends(4, "run", self.write(other))
-            self.assertRegex(result.stderr, "holds checkpoints of an earlier training, step-000000050 the newest")
-            self.assertNotIn("--resume other", result.stderr)
-            self.assertEqual(sorted(os.listdir(f"{self.folder}/shared")), before)
-            self.assertFalse((self.state / "runs/other").exists())
-
     def test_a_global_batch_of_more_samples_than_there_are_is_refused(self):
         result = self.ends(1, "run", self.write(job().replace("globalBatchSize: 64", "globalBatchSize: 2000")))
         self.assertRegex(result.stderr, r"globalBatchSize 2000 is more than the training set's \d+ samples: .*; allowed: at most \d+")

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "controller/api/print.h"
 #include "tests/support/no_descriptors.h"
 #include "tests/support/small_job.h"
 #include "tests/support/temporary_folder.h"
@@ -90,6 +91,16 @@ TEST_F(RunToResumeTest, NewestRunWithACheckpointIsTaken) {
   chosen = run_to_resume(runs_, job_);
   EXPECT_EQ(chosen.name, "b");
   EXPECT_EQ(chosen.passed_over, "run c has no checkpoint and is passed over");
+}
+
+TEST_F(RunToResumeTest, NewPlaceOfTheJobCountsForTheRunThatHasNotedItsStep) {
+  for (const RunState& run : runs_) std::ofstream(run.folder + "/job.yaml") << api::print_yaml(job_.job);
+  JobFile moved = job_;
+  moved.job.spec.checkpoint.location = "moved";
+  save_checkpoint(folder_.path() + "/moved", 5);
+  EXPECT_EQ(run_to_resume(runs_, moved).name, "c");
+  runs_[2].checkpoint = runs_[2].folder + "/checkpoints/step-000000005";
+  EXPECT_EQ(run_to_resume(runs_, moved).name, "a");
 }
 
 TEST_F(RunToResumeTest, NewestRunIsTakenWhereNoneHasACheckpoint) {

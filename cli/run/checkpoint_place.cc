@@ -1,0 +1,107 @@
+#include "cli/run/checkpoint_place.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
+
+#include "base/regular_file.h"
+#include "base/status.h"
+#include "base/text.h"
+#include "cli/state/resume_command.h"
+#include "controller/api/checkpoint_step.h"
+
+namespace paceline::cli {
+
+namespace {
+
+constexpr std::size_t kMaxManifestBytes = std::size_t{1} << 20;
+
+bool is_same_folder(const std::filesystem::path& a, const std::filesystem::path& b) {
+  std::error_code missing;
+  return (a / "").lexically_normal() == (b / "").lexically_normal() ||
+         std::filesystem::equivalent(a, b, missing);
+}
+
+// A manifest has its state's checksum: no other training writes the same one.
+bool has_same_manifest(const FoundCheckpoint& a, const FoundCheckpoint& b) {
+  const auto text = read_regular_file(a.path + "/manifest.json", kMaxManifestBytes);
+  const auto other = read_regular_file(b.path + "/manifest.json", kMaxManifestBytes);
+  return text.ok() && other.ok() && *text == *other;
+}
+
+// Two places, and what is in them.
+struct Move {
+  const RunState& run;
+  std::string from, to;
+  std::optional<FoundCheckpoint> left;           // the newest in `from`, unless the run has noted a newer one
+  const std::optional<FoundCheckpoint>& newest;  // in `to`
+  Step last = -1;                                // the run's newest, wherever it is; -1: it has none
+  const RunState* other = nullptr;               // has saved in `to`
+
+  bool is_done() const {
+    if (!newest) return last < 0;
+    if (left) return has_same_manifest(*left, *newest);
+    const Step step = newest->progress.step;
+    // An owner that was lost may have noted fewer than it saved.
+    if (step > last && is_same_folder(to, run.folder + "/checkpoints")) return true;
+    return step == last && other == nullptr;
+  }
+
+  std::string what_is_there() const {
+    if (!newest) return "where none is";
+    return str_cat("where the newest is step ", newest->progress.step,
+                   other == nullptr ? ", which is not this one" : str_cat(", of run \"", other->name, "\""));
+  }
+
+  std::string what_to_do() const {
+    const std::string name_it = str_cat("set spec.checkpoint.location to ", from);
+    if (left && !newest)
+      return str_cat("copy the folder (cp -r ", shell_word(from), "/. ", shell_word(to), ") or ", name_it);
+    if (left)
+      return str_cat(name_it, ", or to an empty folder with a copy of it (cp -r ", shell_word(from),
+                     "/. FOLDER)");
+    if (last >= 0)
+      return str_cat("put the run's checkpoints back there and ", name_it,
+                     ", or begin anew without --resume");
+    return "set spec.checkpoint.location to an empty folder";
+  }
+};
+
+}  // namespace
+
+const RunState* run_that_saved_in(const std::vector<RunState>& runs, const std::string& folder) {
+  const auto found = std::ranges::find_if(runs, [&](const RunState& run) {
+    return !run.checkpoint.empty() && is_same_folder(checkpoint_folder(run), folder);
+  });
+  return found == runs.end() ? nullptr : &*found;
+}
+
+absl::Status check_place(const RunState& earlier, const JobFile& job,
+                         const std::optional<FoundCheckpoint>& newest, const std::vector<RunState>& runs) {
+  Move move{.run = earlier,
+            .from = checkpoint_folder(earlier),
+            .to = checkpoint_folder(job, earlier.folder),
+            .left = {},
+            .newest = newest};
+  if (move.from.empty() || is_same_folder(move.from, move.to)) return absl::OkStatus();
+  auto left = newest_in(move.from);
+  move.last = api::checkpoint_step(earlier.checkpoint).value_or(-1);
+  if (!left.ok() && move.last < 0)
+    return with_context(left.status(), str_cat("run \"", earlier.name, "\" can't go on"));
+  if (left.ok() && *left && (*left)->progress.step >= move.last) {
+    move.last = (*left)->progress.step;
+    move.left = *std::move(left);
+  }
+  std::vector<RunState> others = runs;
+  std::erase_if(others, [&](const RunState& run) { return run.name == earlier.name; });
+  move.other = run_that_saved_in(others, move.to);
+  if (move.is_done()) return absl::OkStatus();
+  const std::string has = move.last < 0 ? " has no checkpoint"
+                                        : str_cat(" has step ", move.last, " in ", move.from,
+                                                  move.left ? "" : ", where it can't be found any more");
+  return absl::FailedPreconditionError(str_cat("run \"", earlier.name, "\"", has, ", and ", job.path,
+                                               " names ", move.to, ", ", move.what_is_there(), "; ",
+                                               move.what_to_do()));
+}
+
+}  // namespace paceline::cli

@@ -1,0 +1,131 @@
+#include "cli/run/checkpoint_place.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "controller/api/print.h"
+#include "tests/support/small_job.h"
+#include "tests/support/temporary_folder.h"
+
+namespace paceline::cli {
+namespace {
+
+using ::testing::HasSubstr;
+
+// A run that has saved step 10 in "a", and its job, which now names "b".
+class CheckpointPlace : public ::testing::Test {
+ protected:
+  CheckpointPlace() {
+    run_.name = "mine";
+    run_.folder = folder_.path() + "/mine";
+    std::filesystem::create_directories(run_.folder);
+    save("a", 10);
+    run_.checkpoint = place("a") + "/step-000000010";
+    job_ = naming("b");
+  }
+
+  std::string place(const std::string& name) const { return folder_.path() + "/" + name; }
+  JobFile naming(const std::string& name) const {
+    return {
+        .job = small_job("digits", "  replicaSpecs: {chief: {}}\n  checkpoint: {location: " + name + "}\n"),
+        .text = "",
+        .base_folder = folder_.path(),
+        .path = folder_.path() + "/job.yaml"};
+  }
+  void save(const std::string& name, std::int64_t step, std::uint64_t seed = 1) const {
+    checkpoint::CheckpointStore store(place(name), 9);
+    checkpoint::Snapshot snapshot;
+    snapshot.progress.step = step;
+    snapshot.progress.seed = seed;
+    EXPECT_TRUE(store.save(snapshot).ok());
+  }
+  void copy(const std::string& from, const std::string& to) const {
+    std::filesystem::copy(place(from), place(to), std::filesystem::copy_options::recursive);
+  }
+  absl::Status check() const {
+    const auto newest = newest_checkpoint(job_, run_.folder);
+    EXPECT_TRUE(newest.ok()) << newest.status();
+    return check_place(run_, job_, *newest, runs_);
+  }
+  void expect_refused(const std::string& words) const {
+    const absl::Status status = check();
+    EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+    EXPECT_THAT(status.message(), HasSubstr(words));
+    EXPECT_THAT(status.message(), HasSubstr(place("b")));
+  }
+
+  const TemporaryFolder folder_;
+  RunState run_;
+  JobFile job_;
+  std::vector<RunState> runs_;
+};
+
+TEST_F(CheckpointPlace, SamePlaceByAnotherNameIsNoMove) {
+  std::filesystem::create_symlink("a", place("b"));
+  save("a", 20);  // that the run has not noted
+  EXPECT_EQ(check(), absl::OkStatus());
+}
+
+TEST_F(CheckpointPlace, EmptyPlaceIsRefusedUntilTheCheckpointsAreCopied) {
+  expect_refused("cp -r " + place("a") + "/. " + place("b"));
+  copy("a", "b");
+  EXPECT_EQ(check(), absl::OkStatus());
+}
+
+TEST_F(CheckpointPlace, PlaceOfAnotherTrainingIsRefusedAlsoAtTheSameStep) {
+  save("b", 10, 2);
+  expect_refused("which is not this one");
+  runs_ = {run_, run_};
+  runs_[1].name = "other";
+  runs_[1].checkpoint = place("b") + "/step-000000010";
+  expect_refused("of run \"other\"");
+}
+
+TEST_F(CheckpointPlace, OlderCopyIsRefused) {
+  copy("a", "b");
+  save("a", 20);
+  expect_refused("step 20 in " + place("a"));
+}
+
+TEST_F(CheckpointPlace, MovedCheckpointsAreKnownByTheNotedStep) {
+  std::filesystem::rename(place("a"), place("b"));
+  EXPECT_EQ(check(), absl::OkStatus());
+  save("b", 20);
+  expect_refused("where it can't be found any more");
+  run_.checkpoint = place("a") + "/step-000000020";
+  EXPECT_EQ(check(), absl::OkStatus());
+  runs_ = {run_};
+  runs_[0].name = "other";
+  runs_[0].checkpoint = place("b") + "/step-000000020";
+  expect_refused("of run \"other\"");
+}
+
+TEST_F(CheckpointPlace, RunsOwnFolderMayHaveMoreThanItsOwnerHadNoted) {
+  std::filesystem::rename(place("a"), run_.folder + "/checkpoints");
+  save("mine/checkpoints", 20);
+  job_ = naming("mine/checkpoints");
+  EXPECT_EQ(check(), absl::OkStatus());
+}
+
+TEST_F(CheckpointPlace, RunWithoutACheckpointTakesNoOthers) {
+  std::filesystem::remove_all(place("a"));
+  run_.checkpoint.clear();
+  run_.job_file = job_.path;
+  std::ofstream(run_.folder + "/job.yaml") << api::print_yaml(naming("a").job);
+  EXPECT_EQ(check(), absl::OkStatus());
+  save("b", 10);
+  expect_refused("has no checkpoint");
+}
+
+TEST_F(CheckpointPlace, RunThatSavedThereIsFound) {
+  EXPECT_EQ(run_that_saved_in({}, place("a")), nullptr);
+  const std::vector<RunState> runs = {RunState{}, run_};
+  EXPECT_EQ(run_that_saved_in(runs, place("a") + "/"), &runs[1]);
+  EXPECT_EQ(run_that_saved_in(runs, place("b")), nullptr);
+}
+
+}  // namespace
+}  // namespace paceline::cli
