@@ -18,6 +18,7 @@
 #include "base/text.h"
 #include "base/unique_fd.h"
 #include "cli/commands/run_log.h"
+#include "cli/run/checkpoint_place.h"
 #include "cli/session.h"
 #include "cli/state/owner_process.h"
 #include "cli/state/run_edits.h"
@@ -217,12 +218,15 @@ absl::Status RunSource::await_owner(const std::string& name, const char* verb, s
 }
 
 absl::StatusOr<Json> RunSource::remove(const std::string&, const std::string& name, const std::string&) {
-  PL_ASSIGN_OR_RETURN(const RunState run, store_.get(name));
+  PL_ASSIGN_OR_RETURN(RunState run, store_.get(name));
   if (!is_finished(run)) {
     out_ << "stopping run \"" << name << "\"" << std::endl;
     PL_RETURN_IF_ERROR(with_context(stop_run(store_, run), str_cat("run \"", name, "\"")));
+    run = store_.get(name).value_or(run);  // with its last checkpoint
   }
+  const std::string left = left_checkpoints_text(run);
   PL_RETURN_IF_ERROR(store_.remove(name));
+  if (!left.empty()) out_ << left << std::endl;
   return object_of(run);
 }
 

@@ -64,8 +64,9 @@ void add_delete(CLI::App& app, Session& session) {
   };
   auto* command = app.add_subcommand(
       "delete", session.kubectl ? "Delete jobs with their pods"
-                                : "Stop runs that go on, and remove them with their logs, checkpoints and "
-                                  "models; or jobs of a cluster with their pods");
+                                : "Stop runs that go on, and remove their folders with logs, checkpoints and "
+                                  "models, but not a checkpoint.location; or jobs of a cluster with "
+                                  "their pods");
   auto options = std::make_shared<Options>();
   add_value(*command, "NAME", options->cluster.names, "", "Names of runs, or of jobs on a cluster");
   command->add_flag("--finished", options->cluster.finished,

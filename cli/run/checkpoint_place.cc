@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <system_error>
 
+#include "base/pluralize.h"
 #include "base/regular_file.h"
 #include "base/status.h"
 #include "base/text.h"
@@ -67,6 +68,18 @@ struct Move {
   }
 };
 
+std::size_t count_checkpoints(const std::string& folder) {
+  std::error_code error;
+  std::size_t count = 0;
+  for (std::filesystem::directory_iterator entry(folder, error), end; !error && entry != end;
+       entry.increment(error)) {
+    if (api::checkpoint_step(entry->path().string()) &&
+        std::filesystem::exists(entry->path() / "manifest.json", error))
+      ++count;
+  }
+  return count;
+}
+
 }  // namespace
 
 const RunState* run_that_saved_in(const std::vector<RunState>& runs, const std::string& folder) {
@@ -74,6 +87,35 @@ const RunState* run_that_saved_in(const std::vector<RunState>& runs, const std::
     return !run.checkpoint.empty() && is_same_folder(checkpoint_folder(run), folder);
   });
   return found == runs.end() ? nullptr : &*found;
+}
+
+// Members would refuse it, too, but only the first ones: those that take their places go on from what is
+// there.
+absl::Status check_is_empty(const std::string& folder, const JobFile& job, const std::vector<RunState>& runs,
+                            std::string_view where) {
+  const auto newest = newest_in(folder);
+  if (!newest.ok() || !*newest) return absl::OkStatus();  // what can't be read members tell best
+  const RunState* const run = run_that_saved_in(runs, folder);
+  const std::string what_to_do =
+      run == nullptr
+          ? "no run that is still there made them: remove them"
+          : str_cat(
+                "they are of run \"", run->name, "\", which `",
+                resume_command("", run->job == job.job.metadata.name ? job.path : run->job_file, run->name),
+                where, "` goes on with: do that");
+  return absl::FailedPreconditionError(str_cat(folder, " holds checkpoints of an earlier training, ",
+                                               std::filesystem::path((*newest)->path).filename().string(),
+                                               " the newest; ", what_to_do,
+                                               ", or give another checkpoint.location"));
+}
+
+std::string left_checkpoints_text(const RunState& run) {
+  const std::string folder = checkpoint_folder(run);
+  if (folder.empty() || is_same_folder(folder, run.folder + "/checkpoints")) return "";
+  const std::size_t count = count_checkpoints(folder);
+  return count == 0 ? ""
+                    : str_cat("run \"", run.name, "\" leaves ", pluralize(count, "checkpoint", "checkpoints"),
+                              " in ", folder);
 }
 
 absl::Status check_place(const RunState& earlier, const JobFile& job,

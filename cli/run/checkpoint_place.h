@@ -5,6 +5,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -16,6 +17,15 @@ namespace paceline::cli {
 
 // The run of `runs` that has noted its newest checkpoint in the folder; null: none has.
 const RunState* run_that_saved_in(const std::vector<RunState>& runs, const std::string& folder);
+
+// FAILED_PRECONDITION where a new run of the job would save among the checkpoints of an earlier training: how
+// to go on with the one of `runs` that made them, or what else to do. `folder`: the job's place; `where`:
+// RunStore::where().
+absl::Status check_is_empty(const std::string& folder, const JobFile& job, const std::vector<RunState>& runs,
+                            std::string_view where);
+
+// Says how many checkpoints the run leaves, and where, when its own folder is removed; empty: none.
+std::string left_checkpoints_text(const RunState& run);
 
 // A run goes on in another place than it has saved in, as its job now says: FAILED_PRECONDITION, with both
 // places and what to do, where `newest`, which is in the new one, is not the run's newest. It is the run's

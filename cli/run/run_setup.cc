@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <iostream>
 #include <utility>
 #include <vector>
@@ -136,23 +135,14 @@ absl::Status open_folder(const RunStore& store, const RunOptions& options, RunSe
   return absl::OkStatus();
 }
 
-// Members would refuse it, too, but only the first ones: those that take their places go on from what is
-// there.
-absl::Status check_is_empty(const std::string& folder, const JobFile& job, const OwnedRun& run) {
-  const auto newest = newest_checkpoint(job, run.folder());
-  if (!newest.ok() || !*newest) return absl::OkStatus();  // what can't be read members tell best
-  return absl::FailedPreconditionError(
-      str_cat(folder, " holds checkpoints of an earlier training, ",
-              std::filesystem::path((*newest)->path).filename().string(),
-              " the newest; continue it with --resume, or give another checkpoint.location"));
-}
-
-absl::Status write_beginning(const Session& session, RunSetup& setup) {
+absl::Status write_beginning(const Session& session, const RunStore& store, RunSetup& setup) {
   const JobFile& job = setup.job;
   OwnedRun& run = *setup.run;
   if (const std::string folder = checkpoint_folder(job, run.folder()); !folder.empty()) {
     PL_ASSIGN_OR_RETURN(setup.checkpoint_lock, lock_checkpoints(folder));
-    if (!setup.earlier) PL_RETURN_IF_ERROR(check_is_empty(folder, job, run));
+    if (!setup.earlier)
+      PL_RETURN_IF_ERROR(
+          check_is_empty(folder, job, store.list().value_or(std::vector<RunState>()), store.where()));
   }
   RunState& state = setup.state;
   state.name = run.name();
@@ -188,7 +178,7 @@ absl::Status try_to_set_up(const Session& session, const RunOptions& options, Ru
   PL_ASSIGN_OR_RETURN(const RunStore store, session.store());
   PL_RETURN_IF_ERROR(check_machine(setup.job, store));
   PL_RETURN_IF_ERROR(open_folder(store, options, setup));
-  return write_beginning(session, setup);
+  return write_beginning(session, store, setup);
 }
 
 }  // namespace

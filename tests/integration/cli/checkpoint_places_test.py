@@ -43,9 +43,15 @@ class CheckpointPlacesTest(CliCase):
             other = job(steps=100, extra=location, name="other").replace("chief: {}", f"chief: {{restartPolicy: {policy}}}")
             result = self.ends(4, "run", self.write(other))
             self.assertRegex(result.stderr, "holds checkpoints of an earlier training, step-000000050 the newest")
+            self.assertRegex(result.stderr, rf'of run "digits", which `paceline run \S+/job\.yaml --resume digits --state-dir {self.state}` goes on')
             self.assertNotIn("--resume other", result.stderr)
             self.assertEqual(sorted(os.listdir(f"{self.folder}/shared")), before)
             self.assertFalse((self.state / "runs/other").exists())
+        deleted = self.ends(0, "delete", "digits")
+        self.assertEqual(deleted.stdout, f'run "digits" leaves 1 checkpoint in {self.folder}/shared\ndigits deleted\n')
+        self.assertEqual(sorted(os.listdir(f"{self.folder}/shared")), before)
+        nobodys = self.ends(4, "run", self.write(job(steps=100, extra=location)))
+        self.assertIn("no run that is still there made them: remove them, or give another checkpoint.location", nobodys.stderr)
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "cli/state/resume_command.h"
 #include "controller/api/print.h"
 #include "tests/support/small_job.h"
 #include "tests/support/temporary_folder.h"
@@ -13,6 +14,7 @@
 namespace paceline::cli {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 // A run that has saved step 10 in "a", and its job, which now names "b".
@@ -118,6 +120,30 @@ TEST_F(CheckpointPlace, RunWithoutACheckpointTakesNoOthers) {
   EXPECT_EQ(check(), absl::OkStatus());
   save("b", 10);
   expect_refused("has no checkpoint");
+}
+
+TEST_F(CheckpointPlace, NewRunIsRefusedAmongCheckpointsAndToldWhoMadeThem) {
+  EXPECT_EQ(check_is_empty(place("b"), job_, {}, ""), absl::OkStatus());
+  absl::Status status = check_is_empty(place("a"), job_, {}, "");
+  EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+  EXPECT_THAT(status.message(), HasSubstr("remove them"));
+  run_.job = "digits";
+  status = check_is_empty(place("a"), job_, {run_}, " --state-dir s");
+  EXPECT_THAT(status.message(), HasSubstr(resume_command("s", job_.path, "mine")));
+  run_.job = "another";
+  run_.job_file = "/another.yaml";
+  status = check_is_empty(place("a"), job_, {run_}, "");
+  EXPECT_THAT(status.message(), HasSubstr(resume_command("", "/another.yaml", "mine")));
+}
+
+TEST_F(CheckpointPlace, OnlyWhatLiesOutsideOfTheRunIsLeft) {
+  save("a", 20);
+  EXPECT_THAT(left_checkpoints_text(run_), AllOf(HasSubstr(" 2 checkpoints"), HasSubstr(place("a"))));
+  save("mine/checkpoints", 20);
+  run_.checkpoint = run_.folder + "/checkpoints/step-000000020";
+  EXPECT_EQ(left_checkpoints_text(run_), "");
+  run_.checkpoint = place("b") + "/step-000000020";
+  EXPECT_EQ(left_checkpoints_text(run_), "");
 }
 
 TEST_F(CheckpointPlace, RunThatSavedThereIsFound) {
