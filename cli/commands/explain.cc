@@ -14,6 +14,7 @@
 #include "cli/commands/cluster_flags.h"
 #include "cli/commands/job_file.h"
 #include "cli/commands/straggler_replay.h"
+#include "cli/run/checkpoint_place.h"
 #include "cli/run/run_setup.h"
 #include "cli/session.h"
 #include "cli/view/device_text.h"
@@ -42,7 +43,7 @@ void print_table(const char* name, std::int64_t width, const api::Table& table) 
 }
 
 // What is trained on what, ahead of the planner's decisions.
-void print_outline(const JobFile& file) {
+void print_outline(const JobFile& file, const absl::StatusOr<RunStore>& store) {
   std::cout << "TrainingJob " << file.job.metadata.ns << "/" << file.job.metadata.name << ": "
             << members_text(file.job) << "\n";
   for (const std::string& line : outline_lines(file.job)) std::cout << "  " << line << "\n";
@@ -66,6 +67,13 @@ void print_outline(const JobFile& file) {
   }
   if (!data.unread.ok()) std::cout << "  `run` would refuse the job: " << data.unread.message() << "\n";
   if (!data.warning.empty()) std::cout << "  warning: " << data.warning << "\n";
+  if (!file.job.spec.checkpoint.location.empty()) {
+    const auto runs = store.ok() ? store->list().value_or(std::vector<RunState>()) : std::vector<RunState>();
+    const absl::Status empty =
+        check_is_empty(checkpoint_folder(file, ""), file, runs, store.ok() ? store->where() : "");
+    if (!empty.ok())
+      std::cout << "  `run` without --resume would refuse the job: " << empty.message() << "\n";
+  }
   std::cout << "\n";
 }
 
@@ -113,7 +121,7 @@ void explain_file(Session& session, const ClusterFlags& flags, const std::string
   observed.limits.cores = usable_processors();
   observed.limits.worker_program = {"paceline-worker"};
   observed.limits.base_folder = job->base_folder;
-  print_outline(*job);
+  print_outline(*job, session.store());
   std::cout << plan::explain_job(observed);
   print_what_if(observed);
 }
