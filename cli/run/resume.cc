@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_join.h"
 #include "base/file.h"
+#include "base/pluralize.h"
 #include "base/regular_file.h"
 #include "base/status.h"
 #include "base/text.h"
@@ -105,6 +106,19 @@ RunToResume run_to_resume(const std::vector<RunState>& runs, const JobFile& job)
                     one ? " has no checkpoint and is" : " have no checkpoint and are", " passed over")};
   }
   return {runs.front().name, ""};
+}
+
+std::string workers_text(const RunState& earlier, const JobFile& job) {
+  const auto before = earlier_job(earlier);
+  if (!before) return "";
+  const auto workers = [](const api::TrainingJob& of) {
+    const auto& worker = of.spec.replica_specs.worker;
+    return worker ? worker->replicas : 0;
+  };
+  const auto had = workers(*before), has = workers(job.job);
+  if (had == has) return "";
+  return str_cat("run ", earlier.name, " goes on with ", pluralize(has, "worker", "workers"), ", as ",
+                 job.path, " says; it had ", had);
 }
 
 absl::Status check_resume(const RunState& earlier, const JobFile& job,

@@ -46,6 +46,9 @@ struct RunToResume {
 // owns, or whose checkpoints can't be read, is not passed over. Where none has a checkpoint it is the newest.
 RunToResume run_to_resume(const std::vector<RunState>& runs, const JobFile& job);
 
+// Says how many workers the job has, and the run had, as `scale` left it; empty: as many.
+std::string workers_text(const RunState& earlier, const JobFile& job);
+
 // FAILED_PRECONDITION, with what to do: the run is of another job, has nothing to go on from, or its newest
 // checkpoint can't be continued by this job (another model, more steps than the job has, ...). `where`:
 // RunStore::where().

@@ -110,6 +110,7 @@ class RunCommand {
     const bool none_before = newest.ok() && !*newest;
     if (!setup_.passed_over.empty()) output_->note(setup_.passed_over);
     if (options_.resume) note_checkpoint(std::move(newest));
+    if (!setup_.workers.empty()) output_->note(setup_.workers);
     edits_.emplace(setup_.run->folder());
     api::TrainingJob job = setup_.job.job;
     if (noted_) job.status.last_checkpoint = noted_->path;

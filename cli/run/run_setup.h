@@ -38,6 +38,7 @@ struct RunSetup {
   std::unique_ptr<MetricsFile> metrics;
   std::optional<EarlierRun> earlier;  // of a resumed run
   std::string passed_over;            // of a resumed run: RunToResume
+  std::string workers;                // of a resumed run: workers_text()
   std::string warning;                // of a GPU that lies idle (cli/view/device_text.h); empty: none
 };
 

@@ -156,6 +156,8 @@ class RestartsTest(CliCase):
         self.ends(3, "scale", "nobody", "worker=2")
         self.stop(process)
         self.ends(4, "scale", "digits", "worker=2")
+        path = self.write(text.replace(f"steps: {ENDLESS}", f"steps: {self.status('digits')['step']}"))
+        self.assertIn(f"run digits goes on with 1 worker, as {path} says; it had 2", self.ends(0, "run", path, "--resume").stdout)
         self.nothing_left()
 
     def test_a_member_that_stands_by_takes_a_lost_ones_place(self):
