@@ -113,7 +113,7 @@ HttpRequest request_of(std::string_view text) {
 
 // A request, as the HTTP server hands it over. Asked twice: as it is, and as one of the page's own.
 int fuzz_dashboard_api(Input input) {
-  static Dashboard& dashboard = *new Dashboard;  // never destroyed: its threads outlive main()
+  static Dashboard dashboard;
   HttpRequest request = request_of(text_of(input));
   for (const bool own : {false, true}) {
     if (own) dashboard.sign(request);
