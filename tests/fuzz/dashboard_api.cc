@@ -74,12 +74,9 @@ class Dashboard {
   dashboard::FakePlace place_;
   dashboard::Board board_{clock_};
   dashboard::SessionGate gate_{"ada", "session"};
-  dashboard::Api api_{board_,
-                      place_,
-                      gate_,
-                      {.version = "1", .hosts = {kHost}, .audit = nullptr, .assets = {}},
-                      clock_,
-                      [] {}};
+  dashboard::Api api_{board_, place_,
+                      gate_,  {.version = "1", .hosts = {kHost}, .audit = nullptr, .assets = {}},
+                      clock_, [] {}};
   std::string cookie_, csrf_;
 };
 
