@@ -23,7 +23,7 @@ void keep_earlier(const RunState& earlier, RunState& state);
 // no time to go.
 void apply_status(const api::Status& status, RunState& state);
 
-// What an evaluator of a training that has succeeded did not do, for who ran it: it told of no checkpoint,
+// The text says what an evaluator of a training that has succeeded did not do: it told of no checkpoint,
 // not even of one whose step those who train had evaluated themselves (of which there is no second event), or
 // not of the last one, since it took too long, was gone, or did not answer. Empty: nothing. `where`:
 // RunStore::where().

@@ -2,7 +2,7 @@
 
 // The dashboard that a replica of the controller serves: an informer of TrainingJobs of its own, the gate of
 // bearer tokens, and the server. Every replica shows the same, whether it leads or not: jobs by their status.
-// What viewers do is done with their own tokens, never with the controller's rights. Thread-safe;
+// Viewers' actions go out with their own tokens, never with the controller's rights. Thread-safe;
 // destruction ends all connections.
 
 #include <functional>
