@@ -143,6 +143,7 @@ class LocalRunImpl final : public LocalRun, public coordinator::RunObserver, pub
     options.most_silence = here.most_silence;
     options.form_timeout = here.form_timeout;
     options.observer = this;
+    options.on_view_change = options_.on_view_change;
     options.on_attempt = [this](std::shared_ptr<const coordinator::Job> coordinator) {
       if (!begun_) begun_ = clock_.now();
       Attempt attempt{std::move(coordinator), clock_.now() - *begun_};

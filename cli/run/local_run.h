@@ -19,6 +19,7 @@
 #include "cli/state/run_edits.h"
 #include "controller/api/types.h"
 #include "controller/coordinator/report.h"
+#include "controller/reconcile/coordinators.h"
 
 namespace paceline::cli {
 
@@ -32,6 +33,7 @@ struct LocalRunOptions {
   std::string log_level = "info";
   std::int64_t resumes_from = 0;  // reconcile::CoordinatorsOptions
   std::string resume_text;        // of a suspended run: how it goes on
+  reconcile::OnViewChange on_view_change = nullptr;
 };
 
 // The job goes on without a member, begins again or waits; an evaluator is replaced or is not. In a sentence.

@@ -7,6 +7,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cstdlib>
 #include <iostream>
 #include <limits>
 #include <memory>
@@ -40,6 +41,7 @@
 #include "cli/view/outline_text.h"
 #include "cli/view/run_cells.h"
 #include "controller/api/checkpoint_step.h"
+#include "controller/traces/exporter.h"
 
 namespace paceline::cli {
 
@@ -84,6 +86,7 @@ class RunCommand {
     end_within(kEndLimit, session_.exit_code, {SIGINT, SIGTERM, SIGHUP});
     dashboard_.reset();
     local_.reset();
+    traces_.reset();
   }
 
  private:
@@ -105,6 +108,7 @@ class RunCommand {
     if (state_.gradients) output_->note(step_text(*state_.gradients));
     if (const std::string text = unsaved_text(setup_.job.job); !text.empty()) output_->note(text);
     if (options_.dashboard) start_dashboard();
+    start_traces();
     auto newest = newest_checkpoint(setup_.job, setup_.run->folder());
     if (newest.ok() && *newest) began_ = (*newest)->progress.step;
     const bool none_before = newest.ok() && !*newest;
@@ -128,7 +132,8 @@ class RunCommand {
                                          : none_before   ? 1
                                                          : std::numeric_limits<std::int64_t>::max(),
                          .resume_text = str_cat(
-                             "; `", let_go_on_command(session_.state_dir_option, state_.name), "` goes on")},
+                             "; `", let_go_on_command(session_.state_dir_option, state_.name), "` goes on"),
+                         .on_view_change = on_view_change()},
                         session_.clock, local_);
     end_when_ready();
     if (!started.ok()) {
@@ -147,6 +152,24 @@ class RunCommand {
     if (!started.ok()) return output_->note(str_cat("there is no dashboard: ", started.status().message()));
     dashboard_ = *std::move(started);
     output_->note(str_cat("the dashboard, for one browser: ", dashboard_->new_address()));
+  }
+
+  reconcile::OnViewChange on_view_change() {
+    if (traces_ == nullptr) return nullptr;
+    return [this, name = state_.name](const std::string&, const std::string&, const api::ViewChange& change) {
+      traces_->add("", name, "", change);
+    };
+  }
+
+  void start_traces() {
+    const auto variable = [](const char* name) {
+      const char* const value = std::getenv(name);
+      return value == nullptr ? std::nullopt : std::optional<std::string>(value);
+    };
+    auto started = traces::Exporter::from_environment(
+        variable, session_.clock, Logger::to_stderr("paceline", LogLevel::kWarning, LogFormat::kText));
+    if (!started.ok()) return output_->note(str_cat("there are no traces: ", started.status().message()));
+    traces_ = *std::move(started);
   }
 
   // Where a resumed run begins: its members will say the same in their logs, or which one they refuse: only
@@ -422,6 +445,7 @@ class RunCommand {
   RunState& state_ = setup_.state;
   std::unique_ptr<LocalRun> local_;
   std::unique_ptr<LocalDashboard> dashboard_;
+  std::unique_ptr<traces::Exporter> traces_;
   std::unique_ptr<RunOutput> output_;
   std::optional<coordinator::StepRecord> first_step_;  // the first that was heard of
   std::optional<FoundCheckpoint> noted_;               // what a resumed run is to go on from

@@ -148,6 +148,13 @@ class ControllerImpl final : public Controller {
     settings.advertised = options_.config.coordinator_address;
     settings.folder = kube::kWorkFolder;
     settings.log_level = log_level_name(options_.config.member_log_level);
+    if (traces::Exporter* const traces = options_.traces; traces != nullptr) {
+      settings.on_view_change = [traces](const std::string& key, const std::string& uid,
+                                         const api::ViewChange& change) {
+        const std::size_t slash = key.find('/');
+        traces->add(key.substr(0, slash), key.substr(slash + 1), uid, change);
+      };
+    }
     PL_RETURN_IF_ERROR(with_context(add_tls(settings), "coordinator.tls"));
     auto started =
         reconcile::Coordinators::start(std::move(settings), cluster_, clock_, log_,

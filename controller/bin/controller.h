@@ -16,6 +16,7 @@
 #include "controller/bin/cluster_dashboard.h"
 #include "controller/bin/config.h"
 #include "controller/cluster/kube/transport.h"
+#include "controller/traces/exporter.h"
 
 namespace paceline::controller {
 
@@ -32,6 +33,8 @@ struct ControllerOptions {
   const Clock* election_clock = nullptr;
   // The dashboard's viewers go by it. REQUIRES: not null, where config.dashboard_address names an address.
   TransportOf transport_of = nullptr;
+  // Hears of every change of members. Null: no traces are wanted. It must outlive the controller.
+  traces::Exporter* traces = nullptr;
   // The lease is lost: the process has to end at once. From a thread of the election.
   std::function<void(const std::string& reason)> on_lost;
 };

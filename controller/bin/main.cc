@@ -158,6 +158,11 @@ int run(const Config& config, const Flags& flags, const sigset_t& signals) {
   log.info(str_cat("the API server is ", access->endpoint.server, ", as ", access->source),
            {{"reason", "Start"}});
 
+  auto traces = traces::Exporter::from_environment(variable, clock, log);
+  if (!traces.ok())
+    log.warning(str_cat("there are no traces: ", std::string(traces.status().message())),
+                {{"reason", "Start"}});
+
   std::uint64_t seed = 0;
   fill_random(std::as_writable_bytes(std::span(&seed, 1)));
   auto started = controller::Controller::start(
@@ -174,6 +179,7 @@ int run(const Config& config, const Flags& flags, const sigset_t& signals) {
                  endpoint, kube::fixed_credentials({.headers = {{"Authorization", "Bearer " + token}}}),
                  Logger::none());
            },
+       .traces = traces.ok() ? traces->get() : nullptr,
        .on_lost =
            [&log](const std::string& reason) {
              log.error(str_cat("ends at once: ", reason), {{"reason", "LeaseLost"}});
@@ -203,6 +209,7 @@ int run(const Config& config, const Flags& flags, const sigset_t& signals) {
   if (!ended.ok()) log.warning(std::string(ended.message()), {{"reason", "Stop"}});
   log.info("ended in order", {{"reason", "Stop"}});
   started->reset();
+  traces = nullptr;
   std::_Exit(kExitEnded);  // the thread that waits for a second signal has nothing to give back
 }
 

@@ -176,7 +176,7 @@ absl::StatusOr<coordinator::CoreConfig> core_config(const std::string& key, cons
 // One job's coordinator. Its observer calls end with close().
 class Coordinators::Entry final : public coordinator::RunObserver {
  public:
-  Entry(std::string key, const StoredJob& job, std::string token, coordinator::RunObserver* observer,
+  Entry(std::string key, const StoredJob& job, std::string token, const CoordinatorsOptions& options,
         const Logger& log, const Notify& notify)
       : key_(std::move(key)),
         uid_(job.uid),
@@ -187,7 +187,8 @@ class Coordinators::Entry final : public coordinator::RunObserver {
         handover_(plan::handover_of(job.job)),
         rebalance_(rebalance_rules(job.job)),
         ignores_stragglers_(ignores_stragglers(job.job)),
-        observer_(observer),
+        observer_(options.observer),
+        on_view_change_(options.on_view_change),
         log_(log),
         notify_(notify) {}
   ~Entry() override { close(); }
@@ -279,6 +280,7 @@ class Coordinators::Entry final : public coordinator::RunObserver {
   }
   void on_view_change(const api::ViewChange& change) override {
     look();
+    if (on_view_change_) on_view_change_(key_, uid_, change);
     if (observer_ != nullptr) observer_->on_view_change(change);
   }
   void on_preflight(const api::Preflight& result) override {
@@ -341,6 +343,7 @@ class Coordinators::Entry final : public coordinator::RunObserver {
   Guarded<std::optional<coordinator::RebalanceRules>> rebalance_;
   std::atomic<bool> ignores_stragglers_;
   coordinator::RunObserver* const observer_;
+  const OnViewChange& on_view_change_;
   const Logger& log_;
   const Notify& notify_;
   std::shared_ptr<coordinator::Job> coordinator_;
@@ -425,7 +428,7 @@ absl::StatusOr<std::shared_ptr<Coordinators::Entry>> Coordinators::make(const st
   coordinator::JobConfig config;
   PL_ASSIGN_OR_RETURN(config.core, core_config(key, job, token, options_, clock_.wall_now()));
   config.token = token;
-  auto entry = std::make_shared<Entry>(key, job, token, options_.observer, log_, notify_);
+  auto entry = std::make_shared<Entry>(key, job, token, options_, log_, notify_);
   config.observer = entry.get();
   PL_ASSIGN_OR_RETURN(std::shared_ptr<coordinator::Job> coordinator, server_->add_job(std::move(config)));
   entry->begin(coordinator);

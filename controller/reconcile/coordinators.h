@@ -32,6 +32,10 @@ coordinator::Resize resize_of(const api::TrainingJob& job);
 // What the cluster says about a pod that ended.
 coordinator::PodFact pod_fact(const cluster::Pod& pod);
 
+// The first step of a view was applied that another one was before. From the server's threads, without locks.
+using OnViewChange =
+    std::function<void(const std::string& key, const std::string& uid, const api::ViewChange& change)>;
+
 struct CoordinatorsOptions {
   coordinator::ServerOptions server;
   std::string advertised;  // PACELINE_COORDINATOR of the pods; empty: the server's own address
@@ -48,6 +52,7 @@ struct CoordinatorsOptions {
   coordinator::RunObserver* observer = nullptr;
   // A job has another coordinator. Its report may be asked for, until the coordinators end.
   std::function<void(std::shared_ptr<const coordinator::Job>)> on_attempt = nullptr;
+  OnViewChange on_view_change = nullptr;
   Duration reattach_limit = std::chrono::minutes(10);  // members outlive a controller that is replaced
   // A network lies between: what passes within seconds is no reason to restart all members. One whose process
   // has ended is known by its pod and by its peers.

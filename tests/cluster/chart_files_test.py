@@ -172,6 +172,15 @@ class TemplatesTest(unittest.TestCase):
         self.assertEqual(bare.one("Deployment")["spec"]["template"]["spec"]["serviceAccountName"], "ours")
         self.assert_refused("serviceAccount.name: say which", "--set", "serviceAccount.create=false")
 
+    def test_traces_go_where_the_values_say(self):
+        def variables(*arguments):
+            return {each["name"]: each.get("value", each.get("valueFrom")) for each in self.render(*arguments).container()["env"]
+                    if each["name"].startswith("OTEL")}
+        self.assertEqual(variables(), {})
+        self.assertEqual(variables("--set", "tracing.endpoint=http://collector.otel:4318,tracing.headersSecret=receiver"), {
+            "OTEL_EXPORTER_OTLP_ENDPOINT": "http://collector.otel:4318", "OTEL_SERVICE_NAME": "paceline",
+            "OTEL_EXPORTER_OTLP_HEADERS": {"secretKeyRef": {"name": "receiver", "key": "headers"}}})
+
     def test_alerts_and_dashboards(self):
         self.assertEqual(self.render().of_kind("PrometheusRule"), [])
         objects = self.render("--set", "prometheusRule.enabled=true,prometheusRule.labels.release=mine,dashboards.enabled=true",
@@ -205,7 +214,7 @@ class TemplatesTest(unittest.TestCase):
                  "config.trainer.image=a b": "'/config/trainer/image': '[^']*' does not match",
                  "image.repository=x:tag": "'/image/repository': '[^']*' does not match", "image.pullPolicy=Sometimes": "'/image/pullPolicy'",
                  "resources.limit.memory=1Gi": "'/resources': additional properties 'limit' not allowed",
-                 "prometheusRule.runbookUrl=docs": "'/prometheusRule/runbookUrl'", "config.metrics.jobs=-1": "'/config/metrics/jobs': minimum",
+                 "tracing.endpoint=collector:4318": "'/tracing/endpoint'", "prometheusRule.runbookUrl=docs": "'/prometheusRule/runbookUrl'", "config.metrics.jobs=-1": "'/config/metrics/jobs': minimum",
                  "serviceMonitor.interval=soon": "'/serviceMonitor/interval'", "terminationGracePeriodSeconds=5": "'/terminationGracePeriodSeconds'"}
         result = template(*(word for setting in wrong for word in ("--set", setting)))
         self.assertNotEqual(result.returncode, 0)

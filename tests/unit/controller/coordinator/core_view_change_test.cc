@@ -27,16 +27,17 @@ v1::ViewBegin word(std::int64_t step) {
   return word;
 }
 
-TEST(ViewChangesTest, AFirstViewHasNoneBefore) {
+ViewChanges after_a_first_view(const std::vector<std::string>& names) {
   ViewChanges changes;
-  changes.formed(Generation{1}, named({"chief-0", "worker-0"}), 0);
+  changes.formed(Generation{1}, named(names), 0);
   EXPECT_EQ(changes.begins(word(1)), std::nullopt);
+  return changes;
 }
 
+TEST(ViewChangesTest, AFirstViewHasNoneBefore) { after_a_first_view({"chief-0", "worker-0"}); }
+
 TEST(ViewChangesTest, ALossIsToldOnceWithItsTimes) {
-  ViewChanges changes;
-  changes.formed(Generation{1}, named({"chief-0", "worker-0", "worker-1"}), 0);
-  EXPECT_EQ(changes.begins(word(1)), std::nullopt);
+  ViewChanges changes = after_a_first_view({"chief-0", "worker-0", "worker-1"});
   changes.member_lost("worker-0 froze", milliseconds(2900));
   changes.member_lost("worker-1 was killed", milliseconds(1));
   changes.formed(Generation{2}, named({"chief-0"}), 120);
@@ -56,9 +57,7 @@ TEST(ViewChangesTest, ALossIsToldOnceWithItsTimes) {
 }
 
 TEST(ViewChangesTest, AViewThatEndsInOrderLosesNobody) {
-  ViewChanges changes;
-  changes.formed(Generation{1}, named({"chief-0"}), 0);
-  EXPECT_EQ(changes.begins(word(1)), std::nullopt);
+  ViewChanges changes = after_a_first_view({"chief-0"});
   changes.ends("worker-0 joins");
   changes.formed(Generation{2}, named({"chief-0", "worker-0"}), 10);
   const auto change = changes.begins(word(11));
@@ -69,9 +68,7 @@ TEST(ViewChangesTest, AViewThatEndsInOrderLosesNobody) {
 }
 
 TEST(ViewChangesTest, ALossWhileAViewEndsIsTheReason) {
-  ViewChanges changes;
-  changes.formed(Generation{1}, named({"chief-0", "worker-0"}), 0);
-  EXPECT_EQ(changes.begins(word(1)), std::nullopt);
+  ViewChanges changes = after_a_first_view({"chief-0", "worker-0"});
   changes.ends("worker-1 joins");
   changes.member_lost("worker-0 was killed", {});
   changes.formed(Generation{2}, named({"chief-0"}), 10);
@@ -79,9 +76,7 @@ TEST(ViewChangesTest, ALossWhileAViewEndsIsTheReason) {
 }
 
 TEST(ViewChangesTest, AWordThatComesWhenTheViewEndsAgainIsOfItsOwnCause) {
-  ViewChanges changes;
-  changes.formed(Generation{1}, named({"chief-0", "worker-0"}), 0);
-  EXPECT_EQ(changes.begins(word(1)), std::nullopt);
+  ViewChanges changes = after_a_first_view({"chief-0", "worker-0"});
   changes.member_lost("worker-0 was killed", milliseconds(1));
   changes.formed(Generation{2}, named({"chief-0"}), 10);
   changes.ends("worker-1 joins");
@@ -95,9 +90,7 @@ TEST(ViewChangesTest, AWordThatComesWhenTheViewEndsAgainIsOfItsOwnCause) {
 }
 
 TEST(ViewChangesTest, AMemberWithoutAPlaceIsNamedAsOneThatStandsBy) {
-  ViewChanges changes;
-  changes.formed(Generation{1}, named({"worker-0", "worker-1"}), 0);
-  EXPECT_EQ(changes.begins(word(1)), std::nullopt);
+  ViewChanges changes = after_a_first_view({"worker-0", "worker-1"});
   changes.ends("chief-0 joins");
   changes.stands_by("worker-1");
   changes.formed(Generation{2}, named({"chief-0", "worker-0"}), 10);
@@ -117,9 +110,7 @@ TEST(ViewChangesTest, AnotherMemberInTheSamePlaceHasCome) {
 }
 
 TEST(ViewChangesTest, AViewThatTakesNoStepIsNotTold) {
-  ViewChanges changes;
-  changes.formed(Generation{1}, named({"chief-0", "worker-0", "worker-1"}), 0);
-  EXPECT_EQ(changes.begins(word(1)), std::nullopt);
+  ViewChanges changes = after_a_first_view({"chief-0", "worker-0", "worker-1"});
   changes.member_lost("worker-0 was killed", {});
   changes.formed(Generation{2}, named({"chief-0", "worker-1"}), 10);
   changes.member_lost("worker-1 was killed", {});
@@ -130,9 +121,7 @@ TEST(ViewChangesTest, AViewThatTakesNoStepIsNotTold) {
 }
 
 TEST(ViewChangesTest, StepsThatAreTakenAgainAreCounted) {
-  ViewChanges changes;
-  changes.formed(Generation{1}, named({"chief-0", "worker-0"}), 0);
-  EXPECT_EQ(changes.begins(word(1)), std::nullopt);
+  ViewChanges changes = after_a_first_view({"chief-0", "worker-0"});
   changes.formed(Generation{2}, named({"chief-0"}), 120);
   EXPECT_EQ(changes.begins(word(101))->steps_lost, 20);
 }
@@ -140,9 +129,7 @@ TEST(ViewChangesTest, StepsThatAreTakenAgainAreCounted) {
 TEST(ViewChangesTest, OfManyMembersTheFirstAreNamed) {
   std::vector<std::string> many = {"chief-0"};
   for (int i = 0; i < 20; ++i) many.push_back(str_cat("worker-", i));
-  ViewChanges changes;
-  changes.formed(Generation{1}, named({"chief-0"}), 0);
-  EXPECT_EQ(changes.begins(word(1)), std::nullopt);
+  ViewChanges changes = after_a_first_view({"chief-0"});
   changes.formed(Generation{2}, named(many), 0);
   const auto change = changes.begins(word(1));
   ASSERT_EQ(change->came.size(), ViewChanges::kMostNamed);
