@@ -86,10 +86,32 @@ void Links::judge() {
     if (link.noise.is_known())
       link.series.add(value, std::max(link.noise.width(), kLeastLinkWidth), threshold_of(links.size()));
   }
+  choose();
 }
 
-std::optional<LinkFinding> Links::finding_of(const Link& link) const {
-  if (!link.series.slow() || link.count < kRounds) return std::nullopt;
+void Links::choose() {
+  std::map<int, std::vector<Link*>> into;
+  for (Sender& sender : senders_) {
+    for (auto& [to, link] : sender.links) into[to].push_back(&link);
+  }
+  for (auto& [to, links] : into) {
+    Link* slowest = nullptr;
+    double factor = 0;
+    for (Link* const link : links) {
+      link->told = link->told && finding_of(*link);
+      const auto means = means_of(*link);
+      if (means && means->factor > factor) {
+        slowest = link;
+        factor = means->factor;
+      }
+    }
+    const bool told = std::ranges::any_of(links, [](const Link* link) { return link->told; });
+    if (!told && slowest != nullptr) slowest->told = finding_of(*slowest).has_value();
+  }
+}
+
+std::optional<LinkFinding> Links::means_of(const Link& link) {
+  if (link.count < kRounds) return std::nullopt;
   double seconds = 0, busy = 0, bytes = 0, typical = 0, segments = 0, again = 0;
   for (std::size_t i = 0; i < kRounds; ++i) {
     const Round& round = link.rounds[i];
@@ -101,21 +123,26 @@ std::optional<LinkFinding> Links::finding_of(const Link& link) const {
     again += static_cast<double>(round.again);
   }
   if (seconds <= 0 || busy <= 0 || typical <= 0) return std::nullopt;
-  LinkFinding finding{.factor = busy / typical,
-                      .share = (busy - typical) / seconds,
-                      .busy = busy / seconds,
-                      .bytes_per_second = bytes / busy,
-                      .again = segments > 0 ? again / segments : 0};
-  if (finding.factor < kLeastFactor || finding.share < kLeastLinkShare) return std::nullopt;
-  return finding;
+  return LinkFinding{.factor = busy / typical,
+                     .share = (busy - typical) / seconds,
+                     .busy = busy / seconds,
+                     .bytes_per_second = bytes / busy,
+                     .again = segments > 0 ? again / segments : 0};
+}
+
+std::optional<LinkFinding> Links::finding_of(const Link& link) {
+  const auto means = means_of(link);
+  const bool found =
+      means && link.series.slow() && means->factor >= kLeastFactor && means->share >= kLeastLinkShare;
+  return found ? means : std::nullopt;
 }
 
 std::vector<LinkFinding> Links::findings() const {
   std::vector<LinkFinding> findings;
   for (std::size_t rank = 0; rank < senders_.size(); ++rank) {
     for (const auto& [to, link] : senders_[rank].links) {
-      auto finding = finding_of(link);
-      if (!finding) continue;
+      if (!link.told) continue;
+      auto finding = means_of(link);
       finding->from = places_[rank];
       finding->to = places_[static_cast<std::size_t>(to)];
       findings.push_back(*finding);

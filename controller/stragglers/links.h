@@ -12,6 +12,9 @@
 // - it takes kLeastFactor times as long for a byte as the others, or more;
 // - it costs kLeastLinkShare of the time: its bytes take so much longer at its rate than at the others'.
 // A link that moves less than kLeastBytes in a round is not judged in it.
+//
+// A receiver that waits for its slowest link acknowledges late what has come on its others, so that their
+// rates fall, too. So one link into each member is told of at a time, and none that is not the slowest then.
 
 #include <array>
 #include <cstddef>
@@ -74,6 +77,7 @@ class Links {
     std::array<Round, kRounds> rounds{};
     std::array<double, kRounds> typical{};  // of the others in that round: seconds for a byte
     std::size_t count = 0;                  // rounds that were judged
+    bool told = false;
   };
   struct Sender {
     std::optional<Duration> at;
@@ -81,7 +85,10 @@ class Links {
     std::map<int, Link> links;  // by the peer's rank
   };
   void judge();
-  std::optional<LinkFinding> finding_of(const Link& link) const;
+  void choose();
+  // It is nothing while the link was judged in fewer rounds.
+  static std::optional<LinkFinding> means_of(const Link& link);
+  static std::optional<LinkFinding> finding_of(const Link& link);
 
   std::vector<int> places_;
   std::vector<Sender> senders_;  // by rank

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+#include <optional>
+
 #include "base/rng.h"
 
 namespace paceline::stragglers {
@@ -104,6 +107,41 @@ TEST_F(LinksTest, AMomentIsNoFinding) {
     pass(9);
   }
   EXPECT_TRUE(links_.findings().empty());
+}
+
+// Member 1's packets to member 0 are late. Member 0 waits for them, and acknowledges late what members 2 and
+// 3 have sent: in two of three rounds their rates fall, and sooner than the rate of the link that is slow.
+TEST_F(LinksTest, OfLinksThatOneMemberReadsTheSlowestAloneIsFound) {
+  begin(4);
+  std::map<std::pair<int, int>, LinkCount> counts;
+  std::optional<LinkFinding> found;
+  const auto pass_mesh = [&](int round, double late, double slow) {
+    at_ += milliseconds(500);
+    for (int from = 0; from < 4; ++from) {
+      std::vector<LinkCount> told;
+      for (int to = 0; to < 4; ++to) {
+        if (to == from) continue;
+        LinkCount& count = counts[{from, to}];
+        const bool waits = to == 0 && (round + from) % 3 != 0;
+        count.to = to;
+        count.bytes += 5'000'000;
+        count.rate = to == 0 && from == 1 ? slow : waits ? late : 1e9;
+        told.push_back(count);
+      }
+      links_.add(from, at_, told);
+    }
+    const auto findings = links_.findings();
+    EXPECT_LE(findings.size(), 1U);
+    if (!findings.empty()) {
+      EXPECT_EQ(findings[0].from, 11);
+      EXPECT_EQ(findings[0].to, 10);
+      found = findings[0];
+    }
+  };
+  for (int round = 0; round < 20; ++round) pass_mesh(round, 1e9, 1e9);
+  for (int round = 0; round < 4; ++round) pass_mesh(round, 20e6, 12e6);
+  for (int round = 0; round < 40; ++round) pass_mesh(round, 20e6, 15e6);
+  EXPECT_TRUE(found);
 }
 
 TEST_F(LinksTest, CountsThatGoBackOrNameNobodyAreLetBe) {
