@@ -39,7 +39,7 @@ int digit_of(char c) {
   return -1;
 }
 
-// Nothing: a percent sign without two digits, or a control character.
+// It is nothing where a percent sign has not two digits behind it, or a control character comes out.
 std::optional<std::string> decoded(std::string_view text) {
   std::string out;
   for (std::size_t i = 0; i < text.size(); ++i) {

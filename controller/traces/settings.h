@@ -1,6 +1,6 @@
 #pragma once
 
-// Where traces go, as the environment variables of OpenTelemetry say. Pure.
+// The receiver of traces, as the environment variables of OpenTelemetry name it. Pure.
 //
 //   OTEL_EXPORTER_OTLP_TRACES_ENDPOINT, or OTEL_EXPORTER_OTLP_ENDPOINT with /v1/traces behind it
 //   OTEL_EXPORTER_OTLP_TRACES_HEADERS, or OTEL_EXPORTER_OTLP_HEADERS: key=value,key=value, percent-encoded
@@ -27,7 +27,7 @@ struct Settings {
 
 using Variables = std::function<std::optional<std::string>(const char* name)>;
 
-// Nothing: no traces are wanted. INVALID_ARGUMENT: the variable, and what is allowed.
+// It is nothing where no traces are wanted. INVALID_ARGUMENT: the variable, and what is allowed.
 absl::StatusOr<std::optional<Settings>> settings_of(const Variables& variable);
 
 }  // namespace paceline::traces

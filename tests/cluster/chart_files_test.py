@@ -214,7 +214,8 @@ class TemplatesTest(unittest.TestCase):
                  "config.trainer.image=a b": "'/config/trainer/image': '[^']*' does not match",
                  "image.repository=x:tag": "'/image/repository': '[^']*' does not match", "image.pullPolicy=Sometimes": "'/image/pullPolicy'",
                  "resources.limit.memory=1Gi": "'/resources': additional properties 'limit' not allowed",
-                 "tracing.endpoint=collector:4318": "'/tracing/endpoint'", "prometheusRule.runbookUrl=docs": "'/prometheusRule/runbookUrl'", "config.metrics.jobs=-1": "'/config/metrics/jobs': minimum",
+                 "tracing.endpoint=collector:4318": "'/tracing/endpoint'",
+                 "prometheusRule.runbookUrl=docs": "'/prometheusRule/runbookUrl'", "config.metrics.jobs=-1": "'/config/metrics/jobs': minimum",
                  "serviceMonitor.interval=soon": "'/serviceMonitor/interval'", "terminationGracePeriodSeconds=5": "'/terminationGracePeriodSeconds'"}
         result = template(*(word for setting in wrong for word in ("--set", setting)))
         self.assertNotEqual(result.returncode, 0)
