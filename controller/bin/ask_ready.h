@@ -1,7 +1,7 @@
 #pragma once
 
-// Asks a running controller, over HTTP, whether it is ready: for `helm test`, whose pod has no program but
-// this one.
+// Asks a running controller, over HTTP or HTTPS, whether it is ready: for `helm test`, whose pod has no
+// program but this one.
 
 #include "absl/status/status.h"
 #include "base/clock.h"

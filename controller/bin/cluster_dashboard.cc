@@ -53,13 +53,14 @@ class ClusterDashboardImpl final : public ClusterDashboard {
         informer_(api_, {kube::kTrainingJobs, options.ns, ""}, feed_, clock, log, options.seed + 2,
                   [](const std::string&) {}) {}
 
-  absl::Status serve(const std::string& address) {
-    PL_ASSIGN_OR_RETURN(
-        server_,
-        dashboard::Server::start(
-            board_, place_,
-            {.version = PACELINE_VERSION, .address = address, .gate = &gate_, .audit = audit_by(log_)},
-            clock_));
+  absl::Status serve(const std::string& address, const web::TlsFiles& tls) {
+    PL_ASSIGN_OR_RETURN(server_, dashboard::Server::start(board_, place_,
+                                                          {.version = PACELINE_VERSION,
+                                                           .address = address,
+                                                           .gate = &gate_,
+                                                           .audit = audit_by(log_),
+                                                           .tls = tls},
+                                                          clock_));
     informer_.start();
     return absl::OkStatus();
   }
@@ -88,8 +89,9 @@ absl::StatusOr<std::unique_ptr<ClusterDashboard>> ClusterDashboard::start(Cluste
                                                                           const Clock& clock,
                                                                           const Logger& log) {
   const std::string address = options.address;
+  const web::TlsFiles tls = options.tls;
   auto dashboard = std::make_unique<ClusterDashboardImpl>(std::move(options), transport, clock, log);
-  PL_RETURN_IF_ERROR(dashboard->serve(address));
+  PL_RETURN_IF_ERROR(dashboard->serve(address, tls));
   return dashboard;
 }
 

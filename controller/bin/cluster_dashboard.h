@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "controller/cluster/kube/transport.h"
+#include "controller/web/server_certificate.h"
 
 namespace paceline::controller {
 
@@ -21,6 +22,7 @@ using TransportOf = std::function<absl::StatusOr<std::unique_ptr<kube::Transport
 
 struct ClusterDashboardOptions {
   std::string address;   // IP:PORT; port 0: the system's choice
+  web::TlsFiles tls;     // given: HTTPS
   std::string ns;        // whose jobs; empty: all namespaces'
   std::string instance;  // of this process, in events
   TransportOf transport_of;

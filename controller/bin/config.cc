@@ -20,6 +20,7 @@ namespace {
 
 constexpr std::int64_t kMostWorkers = 256, kLongestSeconds = 3600, kMostSeries = 100'000;
 constexpr std::size_t kMostNodeSigns = 64;
+constexpr char kUnused[] = "files of a certificate are named, and enabled is not true";
 
 void visit(api::FieldVisitor& v, LeaderElection& e) {
   v.flag({.name = "enabled"}, e.enabled);
@@ -38,6 +39,12 @@ void visit(api::FieldVisitor& v, Tls& t) {
   v.text({.name = "authorityFile"}, api::TextKind::kPath, t.authority_file);
 }
 
+void visit(api::FieldVisitor& v, DashboardTls& t) {
+  v.flag({.name = "enabled"}, t.enabled);
+  v.text({.name = "certificateFile"}, api::TextKind::kPath, t.certificate_file);
+  v.text({.name = "keyFile"}, api::TextKind::kPath, t.key_file);
+}
+
 void visit(api::FieldVisitor& v, Config& c) {
   v.constant({.name = "apiVersion", .required = true}, "config.paceline.dev/v1alpha1");
   v.constant({.name = "kind", .required = true}, "ControllerConfiguration");
@@ -52,9 +59,14 @@ void visit(api::FieldVisitor& v, Config& c) {
     v.choice({.name = "format"}, c.log_format);
     v.choice({.name = "level"}, c.log_level);
   });
-  v.object({.name = "health"}, [&] { v.text({.name = "address"}, api::TextKind::kPath, c.health_address); });
-  v.object({.name = "dashboard"},
-           [&] { v.text({.name = "address"}, api::TextKind::kPath, c.dashboard_address); });
+  v.object({.name = "health"}, [&] {
+    v.text({.name = "address"}, api::TextKind::kPath, c.health_address);
+    v.object({.name = "tls"}, [&] { v.flag({.name = "enabled"}, c.health_tls); });
+  });
+  v.object({.name = "dashboard"}, [&] {
+    v.text({.name = "address"}, api::TextKind::kPath, c.dashboard_address);
+    v.object({.name = "tls"}, [&] { visit(v, c.dashboard_tls); });
+  });
   v.object({.name = "coordinator"}, [&] {
     v.text({.name = "listen"}, api::TextKind::kPath, c.coordinator_listen);
     v.text({.name = "address"}, api::TextKind::kPath, c.coordinator_address);
@@ -83,6 +95,12 @@ lease::ElectionConfig election_config(const LeaderElection& election, std::strin
           .retry_period = std::chrono::seconds(election.retry_period_seconds)};
 }
 
+bool needs_authority(const Config& config) {
+  const bool dashboard = !config.dashboard_address.empty() && config.dashboard_tls.enabled &&
+                         config.dashboard_tls.key_file.empty();
+  return config.tls.key_file.empty() && (config.tls.enabled || config.health_tls || dashboard);
+}
+
 std::string config_error(const Config& config) {
   const LeaderElection& e = config.leader_election;
   return e.enabled ? lease::config_error(election_config(e, "any", "")) : "";
@@ -97,24 +115,33 @@ std::string tls_error(const Tls& tls) {
     return "certificateFile, keyFile and authorityFile go together: give all three, or none, and the "
            "controller "
            "makes its own";
-  return some && !tls.enabled ? "files of a certificate are named, and enabled is not true" : "";
+  return some && !tls.enabled ? kUnused : "";
+}
+
+std::string tls_error(const DashboardTls& tls) {
+  if (tls.certificate_file.empty() != tls.key_file.empty())
+    return "certificateFile and keyFile go together: give both, or none, and the controller makes its own";
+  return !tls.key_file.empty() && !tls.enabled ? kUnused : "";
 }
 
 }  // namespace
 
 ParsedConfig parse_config(std::string_view text, std::string_view file_name) {
-  ParsedConfig parsed{.config = Config{}};
-  Config& config = *parsed.config;
-  parsed.diagnostics = api::read_fields(text, file_name,
-                                        {.what = "configuration",
-                                         .allowed = "a map with apiVersion: config.paceline.dev/v1alpha1, "
-                                                    "kind: ControllerConfiguration and settings",
-                                         .visit = [&](api::FieldVisitor& visitor) { visit(visitor, config); },
-                                         .check = [&]() -> std::pair<std::string, std::string> {
-                                           if (std::string error = tls_error(config.tls); !error.empty())
-                                             return {"coordinator.tls", std::move(error)};
-                                           return {"leaderElection", config_error(config)};
-                                         }});
+  ParsedConfig parsed;
+  Config& config = parsed.config.emplace();
+  parsed.diagnostics =
+      api::read_fields(text, file_name,
+                       {.what = "configuration",
+                        .allowed = "a map with apiVersion: config.paceline.dev/v1alpha1, "
+                                   "kind: ControllerConfiguration and settings",
+                        .visit = [&](api::FieldVisitor& visitor) { visit(visitor, config); },
+                        .check = [&]() -> std::pair<std::string, std::string> {
+                          if (std::string error = tls_error(config.tls); !error.empty())
+                            return {"coordinator.tls", std::move(error)};
+                          if (std::string error = tls_error(config.dashboard_tls); !error.empty())
+                            return {"dashboard.tls", std::move(error)};
+                          return {"leaderElection", config_error(config)};
+                        }});
   if (api::has_errors(parsed.diagnostics)) parsed.config.reset();
   return parsed;
 }

@@ -23,13 +23,20 @@ struct LeaderElection {
   std::int64_t lease_duration_seconds = 15, renew_deadline_seconds = 10, retry_period_seconds = 2;
 };
 
-// TLS of the port on which members attach.
+// TLS of the port on which members attach; the other ports that speak TLS have the same certificate.
 struct Tls {
   bool enabled = false;
   // The authority that the controller makes, and that all replicas share, in the controller's own namespace.
   std::string secret = "paceline-controller-authority";
   // Yours instead, PEM, read again when they change; all three or none.
   std::string certificate_file, key_file, authority_file;
+};
+
+// HTTPS where people look at jobs.
+struct DashboardTls {
+  bool enabled = false;
+  // For the name that people know it by, PEM, read again when they change; both, or none: as members'.
+  std::string certificate_file, key_file;
 };
 
 // A bound on the series of jobs that have not ended; further ones are in the sums alone.
@@ -46,7 +53,9 @@ struct Config {
   LogLevel log_level = LogLevel::kInfo;
   LogLevel member_log_level = LogLevel::kInfo;
   std::string health_address = "0.0.0.0:8080";
+  bool health_tls = false;
   std::string dashboard_address;  // empty: no dashboard
+  DashboardTls dashboard_tls;
   std::string coordinator_listen = "0.0.0.0:7070";
   std::string coordinator_address;  // for pods; empty: as it listens
   Tls tls;
@@ -65,6 +74,9 @@ ParsedConfig parse_config(std::string_view text, std::string_view file_name);
 // What `identity`, whom members find at `address`, takes part in an election with.
 lease::ElectionConfig election_config(const LeaderElection& election, std::string identity,
                                       std::string address);
+
+// Whether a port has a certificate of the controller's own authority.
+bool needs_authority(const Config& config);
 
 // Empty, or what does not go together (also after flags have changed it).
 std::string config_error(const Config& config);

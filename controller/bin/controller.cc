@@ -85,6 +85,7 @@ class ControllerImpl final : public Controller {
     if (std::string error = config_error(options_.config); !error.empty()) {
       return absl::InvalidArgumentError(str_cat("leader election: ", error));
     }
+    if (needs_authority(options_.config)) PL_RETURN_IF_ERROR(keep_certificate());
     PL_RETURN_IF_ERROR(open_coordinators());
     std::map<std::string, web::HttpServer::PathHandler> handlers;
     handlers["/healthz"] = [] { return web::HttpAnswer{200, "ok\n"}; };
@@ -98,9 +99,15 @@ class ControllerImpl final : public Controller {
       return web::HttpAnswer{200, metrics_text(), "text/plain; version=0.0.4; charset=utf-8"};
     };
     PL_ASSIGN_OR_RETURN(web_,
-                        web::HttpServer::start(options_.config.health_address, std::move(handlers), clock_));
+                        web::HttpServer::start(options_.config.health_address, std::move(handlers), clock_,
+                                               options_.config.health_tls ? tls_files() : web::TlsFiles()));
     if (!options_.config.dashboard_address.empty()) {
+      const DashboardTls& tls = options_.config.dashboard_tls;
+      web::TlsFiles files;
+      if (tls.enabled)
+        files = tls.key_file.empty() ? tls_files() : web::TlsFiles{tls.certificate_file, tls.key_file};
       auto started = ClusterDashboard::start({.address = options_.config.dashboard_address,
+                                              .tls = std::move(files),
                                               .ns = options_.config.ns,
                                               .instance = options_.identity,
                                               .transport_of = options_.transport_of,
@@ -164,15 +171,37 @@ class ControllerImpl final : public Controller {
     return absl::OkStatus();
   }
 
+  // By the controller's own authority: for members, for the Service's name, and by way of a port-forward.
+  absl::Status keep_certificate() {
+    std::vector<std::string> names{str_cat("DNS:", kCoordinatorName), "DNS:localhost", "IP:127.0.0.1"};
+    if (std::string name = certificates::alternative_name_of(options_.config.coordinator_address);
+        !name.empty())
+      names.push_back(std::move(name));
+    PL_ASSIGN_OR_RETURN(certificate_, certificates::CertificateKeeper::start(
+                                          [this] {
+                                            return certificates::find_or_make_authority(
+                                                api_, options_.own_ns, options_.config.tls.secret,
+                                                clock_.wall_now());
+                                          },
+                                          std::move(names), clock_, log_));
+    return absl::OkStatus();
+  }
+
+  // The certificate of all ports.
+  web::TlsFiles tls_files() const {
+    if (certificate_ != nullptr) return {certificate_->files().certificate, certificate_->files().key};
+    return {options_.config.tls.certificate_file, options_.config.tls.key_file};
+  }
+
   absl::Status add_tls(reconcile::CoordinatorsOptions& settings) {
     const Tls& tls = options_.config.tls;
     if (!tls.enabled) return absl::OkStatus();
+    settings.server.certificate_file = tls_files().certificate;
+    settings.server.key_file = tls_files().key;
     if (!tls.certificate_file.empty()) {
       PL_RETURN_IF_ERROR(read_file(tls.certificate_file, kMostPemBytes).status());
       PL_RETURN_IF_ERROR(read_file(tls.key_file, kMostPemBytes).status());
       PL_ASSIGN_OR_RETURN(std::string authority, read_file(tls.authority_file, kMostPemBytes));
-      settings.server.certificate_file = tls.certificate_file;
-      settings.server.key_file = tls.key_file;
       settings.authority = [path = tls.authority_file,
                             last = std::make_shared<Guarded<std::string>>(std::move(authority))] {
         auto newest = read_file(path, kMostPemBytes);
@@ -182,15 +211,6 @@ class ControllerImpl final : public Controller {
       };
       return absl::OkStatus();
     }
-    PL_ASSIGN_OR_RETURN(certificate_, certificates::CertificateKeeper::start(
-                                          [this] {
-                                            return certificates::find_or_make_authority(
-                                                api_, options_.own_ns, options_.config.tls.secret,
-                                                clock_.wall_now());
-                                          },
-                                          {str_cat("DNS:", kCoordinatorName)}, clock_, log_));
-    settings.server.certificate_file = certificate_->files().certificate;
-    settings.server.key_file = certificate_->files().key;
     settings.authority = [this] { return certificate_->authority(); };
     return absl::OkStatus();
   }

@@ -151,6 +151,15 @@ absl::StatusOr<KeyPair> issue(const KeyPair& authority, const std::vector<std::s
   return pem_of(x, key.get());
 }
 
+std::string alternative_name_of(std::string_view address) {
+  std::string_view host = address.substr(0, address.rfind(':'));
+  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
+  if (host.empty()) return "";
+  const bool is_name = host.find_first_not_of("0123456789.") != std::string_view::npos &&
+                       host.find(':') == std::string_view::npos;
+  return str_cat(is_name ? "DNS:" : "IP:", host);
+}
+
 absl::StatusOr<WallTime> expiry_of(const std::string& certificate_pem) {
   const Owned<X509> certificate = read_certificate(certificate_pem);
   std::tm time{};

@@ -3,6 +3,7 @@
 // X.509 certificates (RFC 5280) for servers, with P-256 keys, signed by an authority of our own. Thread-safe.
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -22,6 +23,9 @@ absl::StatusOr<KeyPair> make_authority(const std::string& common_name, WallTime 
 // is none.
 absl::StatusOr<KeyPair> issue(const KeyPair& authority, const std::vector<std::string>& names, WallTime now,
                               Duration valid);
+
+// "DNS:paceline.svc", "IP:10.0.0.1" or "IP:::1": the host of HOST:PORT or [HOST]:PORT. Empty: there is none.
+std::string alternative_name_of(std::string_view address);
 
 // The end of the first certificate in the text. INVALID_ARGUMENT: there is none.
 absl::StatusOr<WallTime> expiry_of(const std::string& certificate_pem);

@@ -24,6 +24,8 @@ absl::StatusOr<std::unique_ptr<CertificateKeeper>> CertificateKeeper::start(Find
                                           error ? error.message() : std::strerror(errno)));
   auto keeper = std::unique_ptr<CertificateKeeper>(new CertificateKeeper(
       std::move(find_authority), std::move(names), clock, std::move(log), std::move(folder)));
+  PL_ASSIGN_OR_RETURN(const KeyPair nobodys, make_authority("nobody", clock.wall_now(), kValid));
+  PL_RETURN_IF_ERROR(keeper->write(nobodys));
   keeper->thread_ = std::jthread([&it = *keeper](const std::stop_token& stop) { it.run(stop); });
   return keeper;
 }
@@ -70,11 +72,15 @@ void CertificateKeeper::run(const std::stop_token& stop) {
 
 absl::StatusOr<std::string> CertificateKeeper::renew() {
   PL_ASSIGN_OR_RETURN(const KeyPair authority, find_authority_());
+  PL_RETURN_IF_ERROR(write(authority));
+  return authority.certificate_pem;
+}
+
+absl::Status CertificateKeeper::write(const KeyPair& authority) const {
   PL_ASSIGN_OR_RETURN(const KeyPair pair, issue(authority, names_, clock_.wall_now(), kValid));
   // A reader that finds the new one of them alone finds both when it looks again.
   PL_RETURN_IF_ERROR(write_file_atomically(files().key, pair.key_pem));
-  PL_RETURN_IF_ERROR(write_file_atomically(files().certificate, pair.certificate_pem));
-  return authority.certificate_pem;
+  return write_file_atomically(files().certificate, pair.certificate_pem);
 }
 
 }  // namespace paceline::certificates

@@ -28,17 +28,18 @@ class CertificateKeeper {
  public:
   using FindAuthority = std::function<absl::StatusOr<KeyPair>()>;
 
-  // The files lie in a folder of its own, which goes with it. Errors: the folder can't be made. While there
-  // is no authority there are no files, and the log says why.
+  // The files lie in a folder of its own, which goes with it, and are there at once. While the authority
+  // can't be had, nobody can trust what they hold: probes, which verify nothing, are answered, and the log
+  // says why. Errors: folder or files can't be made.
   static absl::StatusOr<std::unique_ptr<CertificateKeeper>> start(FindAuthority find_authority,
                                                                   std::vector<std::string> names,
                                                                   const Clock& clock, Logger log);
   ~CertificateKeeper();
 
   CertificateFiles files() const { return {folder_ + "/tls.crt", folder_ + "/tls.key"}; }
-  // The certificate that clients trust, in PEM; empty: the files are not there yet.
+  // The certificate that clients trust, in PEM; empty: it could not be had yet.
   std::string authority();
-  // False: the files are not there within `limit`.
+  // False: no authority within `limit`.
   bool wait(Duration limit);
 
  private:
@@ -46,6 +47,7 @@ class CertificateKeeper {
                     Logger log, std::string folder);
   void run(const std::stop_token& stop);
   absl::StatusOr<std::string> renew();
+  absl::Status write(const KeyPair& authority) const;
 
   const FindAuthority find_authority_;
   const std::vector<std::string> names_;

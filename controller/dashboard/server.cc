@@ -43,13 +43,13 @@ class ServerImpl final : public Server {
     gate_.close();
   }
 
-  absl::Status serve(web::ListenSocket socket, const Clock& clock) {
+  absl::Status serve(web::ListenSocket socket, const web::TlsFiles& tls, const Clock& clock) {
     PL_ASSIGN_OR_RETURN(http_, web::HttpServer::start(
                                    std::move(socket),
                                    [this](web::HttpRequest request, web::Reply reply) {
                                      api_.handle(std::move(request), std::move(reply));
                                    },
-                                   kLimits, clock));
+                                   kLimits, clock, tls));
     *wake_.lock() = http_->waker();
     board_.on_news(http_->waker());
     return absl::OkStatus();
@@ -82,7 +82,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::start(Board& board, Place& place
                                                       const ServerOptions& options, const Clock& clock) {
   PL_ASSIGN_OR_RETURN(web::ListenSocket socket, web::listen_on(options.address));
   auto server = std::make_unique<ServerImpl>(board, place, socket.port, options, clock);
-  PL_RETURN_IF_ERROR(server->serve(std::move(socket), clock));
+  PL_RETURN_IF_ERROR(server->serve(std::move(socket), options.tls, clock));
   return server;
 }
 

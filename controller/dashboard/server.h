@@ -11,6 +11,7 @@
 #include "controller/dashboard/gate.h"
 #include "controller/dashboard/job_actions.h"
 #include "controller/dashboard/place.h"
+#include "controller/web/server_certificate.h"
 
 namespace paceline::dashboard {
 
@@ -21,6 +22,7 @@ struct ServerOptions {
   // Null: sessions of whoever has an address of new_address(), for the loopback device alone.
   Gate* gate = nullptr;
   JobActions::Audit audit = nullptr;  // null: none
+  web::TlsFiles tls = {};             // given: HTTPS
 };
 
 class Server {

@@ -33,11 +33,13 @@ namespace paceline::web {
 
 namespace {
 
-constexpr int kWaitMs = 100;  // between two looks at the stop and at late connections
+constexpr int kWaitMs = 100;    // between two looks at the stop and at late connections
+constexpr int kGreetingMs = 1;  // between two looks at connections that have asked for nothing yet
 constexpr unsigned kSilenceSeconds = 5;
 constexpr std::uint64_t kPassesPerLook = 8;    // at readers that may have gone
 constexpr std::size_t kBlockBytes = 32 << 10;  // of a stream, at once
 constexpr int kStreamBufferBytes = 128 << 10;  // that the kernel keeps for a reader
+constexpr char kTlsPriorities[] = "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2";  // GnuTLS' words
 
 // Outlives the server where answers come late.
 class Waker {
@@ -126,8 +128,8 @@ HttpRequest request_of(MHD_Connection* connection, const char* path, const char*
 
 class HttpServerImpl final : public HttpServer {
  public:
-  HttpServerImpl(Handler handler, const HttpLimits& limits, const Clock& clock)
-      : handler_(std::move(handler)), limits_(limits), clock_(clock) {}
+  HttpServerImpl(Handler handler, const HttpLimits& limits, const Clock& clock, TlsFiles tls)
+      : handler_(std::move(handler)), limits_(limits), clock_(clock), certificate_(std::move(tls)) {}
   ~HttpServerImpl() override {
     thread_.request_stop();
     waker_->wake();
@@ -137,12 +139,19 @@ class HttpServerImpl final : public HttpServer {
 
   absl::Status serve(ListenSocket socket) {
     port_ = socket.port;
-    daemon_ = MHD_start_daemon(MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME, 0, nullptr, nullptr, &on_request,
-                               this, MHD_OPTION_LISTEN_SOCKET, socket.fd.get(), MHD_OPTION_CONNECTION_LIMIT,
-                               limits_.connections, MHD_OPTION_CONNECTION_MEMORY_LIMIT, limits_.head_bytes,
-                               MHD_OPTION_CONNECTION_TIMEOUT, kSilenceSeconds, MHD_OPTION_NOTIFY_CONNECTION,
-                               &on_connection, this, MHD_OPTION_NOTIFY_COMPLETED, &on_completed, this,
-                               MHD_OPTION_EXTERNAL_LOGGER, &ignore, nullptr, MHD_OPTION_END);
+    const bool tls = certificate_.is_given();
+    const MHD_OptionItem end{MHD_OPTION_END, 0, nullptr};
+    MHD_OptionItem options[] = {{MHD_OPTION_HTTPS_PRIORITIES, 0, const_cast<char*>(kTlsPriorities)},
+                                {MHD_OPTION_HTTPS_CERT_CALLBACK2, 0, reinterpret_cast<void*>(&on_handshake)},
+                                end};
+    if (!tls) options[0] = end;
+    daemon_ = MHD_start_daemon(
+        MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | (tls ? MHD_USE_TLS : 0), 0, nullptr, nullptr, &on_request,
+        this, MHD_OPTION_LISTEN_SOCKET, socket.fd.get(), MHD_OPTION_CONNECTION_LIMIT, limits_.connections,
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, limits_.head_bytes, MHD_OPTION_CONNECTION_TIMEOUT,
+        kSilenceSeconds, MHD_OPTION_NOTIFY_CONNECTION, &on_connection, this, MHD_OPTION_NOTIFY_COMPLETED,
+        &on_completed, this, MHD_OPTION_EXTERNAL_LOGGER, &ignore, nullptr, MHD_OPTION_ARRAY, options,
+        MHD_OPTION_END);
     if (daemon_ == nullptr) return absl::UnavailableError("the HTTP server could not be started");
     (void)socket.fd.release();  // the daemon's
     thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
@@ -158,12 +167,25 @@ class HttpServerImpl final : public HttpServer {
  private:
   static void ignore(void*, const char*, va_list) {}  // garbage from outside is no news
 
-  static void on_connection(void* self, MHD_Connection* connection, void**,
+  // The library's connection is the session's pointer, and our server is the connection's.
+  static int on_handshake(gnutls_session_t session, const gnutls_cert_retr_st*,
+                          gnutls_pcert_st** certificates, unsigned* count, gnutls_ocsp_data_st**, unsigned*,
+                          gnutls_privkey_t* key, unsigned* flags) {
+    auto* const connection = static_cast<MHD_Connection*>(gnutls_session_get_ptr(session));
+    const MHD_ConnectionInfo* info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+    auto* const server = static_cast<HttpServerImpl*>(info->socket_context);
+    return server->certificate_.retrieve(certificates, count, key, flags) ? 0 : -1;
+  }
+
+  static void on_connection(void* self, MHD_Connection* connection, void** context,
                             MHD_ConnectionNotificationCode code) {
     auto* const server = static_cast<HttpServerImpl*>(self);
+    *context = self;
     if (code == MHD_CONNECTION_NOTIFY_CLOSED) {
       server->ends_.erase(connection);
+      server->greeting_.erase(connection);
     } else {
+      if (server->certificate_.is_given()) server->greeting_.insert(connection);
       server->ends_[connection] = server->clock_.now() + server->limits_.request;
     }
   }
@@ -182,6 +204,7 @@ class HttpServerImpl final : public HttpServer {
                                const char*, const char* data, std::size_t* size, void** state) {
     auto* const server = static_cast<HttpServerImpl*>(self);
     if (*state == nullptr) {
+      server->greeting_.erase(connection);
       auto exchange = std::make_unique<Exchange>();
       exchange->connection = connection;
       exchange->request = request_of(connection, path, method);
@@ -315,11 +338,10 @@ class HttpServerImpl final : public HttpServer {
   }
 
   // The library does not look at a suspended connection: a reader that has gone would be noticed at the next
-  // piece only.
+  // piece only. A TLS reader says good-bye first, so that there are bytes to read.
   bool has_gone(const Exchange& exchange) const {
-    char byte = 0;
-    return passes_ % kPassesPerLook == 0 &&
-           ::recv(socket_of(exchange.connection), &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+    pollfd reader{socket_of(exchange.connection), POLLRDHUP, 0};
+    return passes_ % kPassesPerLook == 0 && ::poll(&reader, 1, 0) > 0;
   }
 
   bool may_go_on(Exchange& exchange) {
@@ -356,6 +378,8 @@ class HttpServerImpl final : public HttpServer {
     int limit_ms = kWaitMs;
     if (MHD_get_timeout(daemon_, &until) == MHD_YES)
       limit_ms = static_cast<int>(std::min<std::uint64_t>(until, kWaitMs));
+    // The library would look at half a handshake again and again, until the rest is there.
+    if (!greeting_.empty()) limit_ms = std::max(limit_ms, kGreetingMs);
     const MHD_DaemonInfo* const info = MHD_get_daemon_info(daemon_, MHD_DAEMON_INFO_EPOLL_FD);
     pollfd waits[2] = {{waker_->fd(), POLLIN, 0}, {info == nullptr ? -1 : info->epoll_fd, POLLIN, 0}};
     if (::poll(waits, 2, limit_ms) > 0 && waits[0].revents != 0) waker_->take();
@@ -382,9 +406,11 @@ class HttpServerImpl final : public HttpServer {
   MHD_Daemon* daemon_ = nullptr;
   std::atomic<unsigned> streams_ = 0;
   // The thread's; after it, the destructor's.
+  ServerCertificate certificate_;
   bool stopping_ = false;
   std::uint64_t passes_ = 0;
   std::map<MHD_Connection*, TimePoint> ends_;
+  std::set<MHD_Connection*> greeting_;  // by TLS: their handshake may be under way
   std::set<Exchange*> suspended_;
   std::jthread thread_;
 };
@@ -401,27 +427,29 @@ HttpAnswer answer_path(const std::map<std::string, HttpServer::PathHandler>& han
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::start(const std::string& address, Handler handler,
-                                                              const HttpLimits& limits, const Clock& clock) {
+                                                              const HttpLimits& limits, const Clock& clock,
+                                                              TlsFiles tls) {
   PL_ASSIGN_OR_RETURN(ListenSocket socket, listen_on(address));
-  return start(std::move(socket), std::move(handler), limits, clock);
+  return start(std::move(socket), std::move(handler), limits, clock, std::move(tls));
 }
 
 absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::start(ListenSocket socket, Handler handler,
-                                                              const HttpLimits& limits, const Clock& clock) {
-  auto server = std::make_unique<HttpServerImpl>(std::move(handler), limits, clock);
+                                                              const HttpLimits& limits, const Clock& clock,
+                                                              TlsFiles tls) {
+  auto server = std::make_unique<HttpServerImpl>(std::move(handler), limits, clock, std::move(tls));
   PL_RETURN_IF_ERROR(server->serve(std::move(socket)));
   return server;
 }
 
 absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::start(const std::string& address,
                                                               std::map<std::string, PathHandler> handlers,
-                                                              const Clock& clock) {
+                                                              const Clock& clock, TlsFiles tls) {
   return start(
       address,
       [handlers = std::move(handlers)](const HttpRequest& request, const Reply& reply) {
         reply(answer_path(handlers, request));
       },
-      {.body_bytes = kMaxRequestBytes}, clock);
+      {.body_bytes = kMaxRequestBytes}, clock, std::move(tls));
 }
 
 }  // namespace paceline::web

@@ -1,7 +1,8 @@
 #pragma once
 
 // An HTTP/1.1 server over libmicrohttpd, for probes, metrics and the dashboard: whole answers, answers that
-// come later, and streams.
+// come later, and streams. With a certificate (`tls`) it speaks HTTPS alone: TLS 1.2 and 1.3. Until the files
+// are there nobody gets in.
 //
 // One thread serves all connections and calls handlers and streams, which must not block: what takes longer
 // is answered by another thread. Thread-safe. Bounds (HttpLimits): connections (further ones wait), bytes of
@@ -19,6 +20,7 @@
 #include "base/clock.h"
 #include "controller/web/http_message.h"
 #include "controller/web/listen_socket.h"
+#include "controller/web/server_certificate.h"
 
 namespace paceline::web {
 
@@ -60,14 +62,16 @@ class HttpServer {
   // Listens on "host:port" (an IP address; [::1]:8080 for IPv6; port 0: the system's choice; an empty host:
   // all addresses). INVALID_ARGUMENT: the address; UNAVAILABLE: the system's reason. `clock` must outlive it.
   static absl::StatusOr<std::unique_ptr<HttpServer>> start(const std::string& address, Handler handler,
-                                                           const HttpLimits& limits, const Clock& clock);
+                                                           const HttpLimits& limits, const Clock& clock,
+                                                           TlsFiles tls = {});
   // The same at a socket that listens already.
   static absl::StatusOr<std::unique_ptr<HttpServer>> start(ListenSocket socket, Handler handler,
-                                                           const HttpLimits& limits, const Clock& clock);
+                                                           const HttpLimits& limits, const Clock& clock,
+                                                           TlsFiles tls = {});
   // Serves GET and HEAD of these paths, without bodies, one for each connection.
   static absl::StatusOr<std::unique_ptr<HttpServer>> start(const std::string& address,
                                                            std::map<std::string, PathHandler> handlers,
-                                                           const Clock& clock);
+                                                           const Clock& clock, TlsFiles tls = {});
   virtual ~HttpServer() = default;  // ends all connections
 
   virtual int port() const = 0;

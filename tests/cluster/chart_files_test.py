@@ -129,6 +129,34 @@ class TemplatesTest(unittest.TestCase):
         without = self.render("--set", "config.coordinator.tls.enabled=false")
         self.assertEqual(mounts(without), {"config": "/etc/paceline"})
         self.assertEqual(without.config()["coordinator"]["tls"], {"enabled": False})
+        self.assertEqual(without.config()["health"]["tls"], {"enabled": False})
+
+    def test_people_and_prometheus_talk_tls(self):
+        def schemes(objects):
+            container, ports = objects.container(), {port["name"]: port["appProtocol"] for port in objects.one("Service")["spec"]["ports"]}
+            probes = {container[probe]["httpGet"]["scheme"] for probe in ("livenessProbe", "readinessProbe")}
+            return ports.get("http"), ports.get("dashboard"), probes, objects.one("Pod")["spec"]["containers"][0]["args"][1].split(":")[0]
+
+        def monitor(*arguments):
+            objects = self.render("--set", "serviceMonitor.enabled=true,config.health.tls.enabled=true", *arguments)
+            endpoint, = objects.one("ServiceMonitor")["spec"]["endpoints"]
+            self.assertEqual(endpoint["scheme"], "https")
+            return endpoint["tlsConfig"]
+        dashboard = "config.dashboard.address=0.0.0.0:8090"
+        self.assertEqual(schemes(self.render("--set", dashboard)), ("http", "https", {"HTTP"}, "http"))
+        self.assertEqual(schemes(self.render("--set", f"{dashboard},config.dashboard.tls.enabled=false")), ("http", "http", {"HTTP"}, "http"))
+        self.assertEqual(schemes(self.render("--set", "config.health.tls.enabled=true")), ("https", None, {"HTTPS"}, "https"))
+        self.assertEqual(monitor(), {"serverName": "paceline-coordinator", "ca": {"secret": {"name": "paceline-authority", "key": "tls.crt"}}})
+        self.assertEqual(monitor("--set", "tlsSecret=mine"), {"serverName": "paceline-coordinator", "ca": {"secret": {"name": "mine", "key": "ca.crt"}}})
+        self.assertEqual(monitor("--set", "serviceMonitor.tlsConfig.insecureSkipVerify=true"), {"insecureSkipVerify": True})
+        for port in ("config.health.tls.enabled=true", dashboard):   # each needs the authority
+            objects = self.render("--set", f"config.coordinator.tls.enabled=false,{port}")
+            self.assertIn("tmp", [mount["name"] for mount in objects.container()["volumeMounts"]], port)
+            self.assertEqual(objects.config()["coordinator"]["tls"], {"enabled": False, "secret": "paceline-authority"}, port)
+        theirs = self.render("--set", f"{dashboard},dashboardTlsSecret=page,config.coordinator.tls.enabled=false")
+        self.assertEqual([mount["name"] for mount in theirs.container()["volumeMounts"]], ["config", "dashboard-tls"])
+        self.assertEqual(theirs.config()["dashboard"]["tls"], {"enabled": True, "certificateFile": "/etc/paceline-dashboard-tls/tls.crt",
+                                                               "keyFile": "/etc/paceline-dashboard-tls/tls.key"})
 
     def test_without_an_election_there_is_one_replica_and_no_lease(self):
         self.assert_refused("set replicas=1, or leave the election on", "--set", "config.leaderElection.enabled=false")
@@ -163,7 +191,7 @@ class TemplatesTest(unittest.TestCase):
         self.assertNotIn("dashboard", [port["name"] for port in service["spec"]["ports"]])
         shown = self.render("--set", "config.dashboard.address=0.0.0.0:8090,networkPolicy.enabled=true",
                             "--set-json", 'networkPolicy.dashboardFrom=[{"namespaceSelector":{}}]')
-        self.assertEqual(shown.config()["dashboard"], {"address": "0.0.0.0:8090"})
+        self.assertEqual(shown.config()["dashboard"], {"address": "0.0.0.0:8090", "tls": {"enabled": True}})
         self.assertIn({"name": "dashboard", "containerPort": 8090}, shown.container()["ports"])
         self.assertIn(("dashboard", 8090), [(port["name"], port["port"]) for port in shown.one("Service")["spec"]["ports"]])
         self.assertEqual(shown.one("NetworkPolicy")["spec"]["ingress"][-1], {"ports": [{"port": "dashboard"}], "from": [{"namespaceSelector": {}}]})

@@ -5,6 +5,8 @@ import json
 import os
 import pathlib
 import shutil
+import socket
+import ssl
 import tempfile
 
 import unittest_report
@@ -12,7 +14,7 @@ from chart_case import CHART, documented_rights, run_helm
 from cluster_case import ClusterCase, needs_cluster
 from machine import cluster, processes
 
-HOME = "paceline-system"
+HOME, ANSWER_SECONDS = "paceline-system", 30
 ACCOUNT = f"system:serviceaccount:{HOME}:paceline"
 VALUES = ("image.repository=paceline/controller", "image.tag=dev", "image.pullPolicy=Never", "config.trainer.image=paceline/runtime:dev")
 LEASE = ("coordination.k8s.io", "leases")
@@ -118,7 +120,8 @@ class ChartTest(ClusterCase):
         processes.wait_until("progress", 60, lambda: self.step() > 0)
         self.assertNotIn("Step", self.columns())
         before = self.uids("steady"), [pod["metadata"]["uid"] for pod in self.controller_pods()]
-        self.helm("upgrade", "paceline", CHART, "--wait", "--timeout=150s", *self.settings("config.workers=9"))
+        self.helm("upgrade", "paceline", CHART, "--wait", "--timeout=150s",
+                  *self.settings("config.workers=9", "config.health.tls.enabled=true", "config.dashboard.address=0.0.0.0:8090"))
         reached = self.step()
         self.assertIn("Step", self.columns())
         # helm waits for the new ones to be ready, not for the old ones to be gone.
@@ -131,6 +134,20 @@ class ChartTest(ClusterCase):
         authority = self.get("secret", "paceline-authority", "--namespace=paceline-system")["data"]["tls.crt"]
         self.assertIn({"name": "PACELINE_AUTHORITY", "value": base64.b64decode(authority).decode()}, environment)
         self.assertEqual(self.get("trainingjob", "steady")["status"].get("restarts", {}).get("total", 0), 0)
+        self.assertIn("Phase:          Succeeded", self.helm("test", "paceline", "--timeout", "90s"))
+        for pod in pods:
+            self.check_tls(pod["status"]["podIP"], base64.b64decode(authority).decode())
+        for port, path in (("http", "readyz"), ("dashboard", "")):   # as people reach it by way of the API server
+            self.kubectl("get", "--raw", f"/api/v1/namespaces/{HOME}/services/https:paceline:{port}/proxy/{path}")
+
+    def check_tls(self, address, authority):
+        """Both ports of a controller show a certificate of its authority, for members' name and for the Service's."""
+        for port, path in ((8080, "/metrics"), (8090, "/")):
+            for name in ("paceline-coordinator", f"paceline.{HOME}.svc"):
+                with socket.create_connection((address, port), timeout=ANSWER_SECONDS) as plain, \
+                        ssl.create_default_context(cadata=authority).wrap_socket(plain, server_hostname=name) as tls:
+                    tls.sendall(f"GET {path} HTTP/1.0\r\n\r\n".encode())
+                    self.assertEqual(tls.recv(12), b"HTTP/1.0 200", (port, name))
 
     def test_5_uninstalled_it_leaves_the_jobs(self):
         self.apply(members("kept", runPolicy={"suspend": True}))

@@ -1,12 +1,14 @@
 """The dashboard of a cluster: a controller's, for people with a bearer token, and `paceline dashboard` with a kubeconfig. What people see and may
 do there is what the API server says, no less and no more. The controller has the rights of the chart's roles, and no others."""
 
+import base64
 import contextlib
 import http.client
 import json
 import os
 import pathlib
 import re
+import ssl
 import subprocess
 import tempfile
 from urllib.parse import urlsplit
@@ -23,18 +25,21 @@ CONTROLLER = pathlib.Path(os.environ["PACELINE_BINARY_DIR"]) / "bin/paceline-con
 HOME, WAIT_SECONDS = "paceline-system", 60
 ROLES = {"Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding", "ServiceAccount"}
 CONFIG = {"apiVersion": "config.paceline.dev/v1alpha1", "kind": "ControllerConfiguration", "health": {"address": "127.0.0.1:0"},
-          "dashboard": {"address": "127.0.0.1:0"}, "coordinator": {"listen": "127.0.0.1:0"}, "leaderElection": {"enabled": False}}
+          "dashboard": {"address": "127.0.0.1:0", "tls": {"enabled": True}}, "coordinator": {"listen": "127.0.0.1:0"},
+          "leaderElection": {"enabled": False}}
 
 
 class Viewer:
-    """Somebody with these headers at a dashboard."""
+    """Somebody with these headers at a dashboard; `tls`: what he knows the server by, if it speaks TLS."""
 
-    def __init__(self, host, **headers):
-        self.host, self.headers = host, headers
+    def __init__(self, host, tls=None, **headers):
+        self.host, self.tls, self.headers = host, tls, headers
 
     @contextlib.contextmanager
     def answer(self, method, path, body=None):
         connection = http.client.HTTPConnection(self.host, timeout=WAIT_SECONDS)
+        if self.tls:
+            connection = http.client.HTTPSConnection(self.host, timeout=WAIT_SECONDS, context=self.tls)
         with contextlib.closing(connection):
             connection.request(method, path, body=None if body is None else json.dumps(body), headers=self.headers)
             yield connection.getresponse()
@@ -66,7 +71,7 @@ class Viewer:
 @needs_cluster
 class DashboardTest(CommandCase, ClusterCase):
     node_count = 1
-    host = log = None   # of the program's one controller
+    host = tls = log = None   # of the program's one controller
 
     def setUp(self):
         super().setUp()
@@ -98,7 +103,16 @@ class DashboardTest(CommandCase, ClusterCase):
         type(self).addClassCleanup(process.wait)
         type(self).addClassCleanup(process.terminate)
         found = processes.wait_until("the dashboard", WAIT_SECONDS, lambda: re.search(r"the dashboard is on port (\d+)", log.read_text()))
+        authority = processes.wait_until("the authority", WAIT_SECONDS, lambda: self.authorities())
         DashboardTest.host, DashboardTest.log = f"127.0.0.1:{found[1]}", log
+        DashboardTest.tls = ssl.create_default_context(cadata=base64.b64decode(authority[0]["data"]["tls.crt"]).decode())
+
+    def authorities(self):
+        secrets = self.get("secrets", "--all-namespaces", "--field-selector=metadata.name=paceline-controller-authority")
+        return secrets["items"]
+
+    def at_controller(self, **headers):
+        return Viewer(self.host, self.tls, **headers)
 
     def kubeconfig(self, token, folder):
         config = json.loads(self.kubectl("config", "view", "--raw", "--flatten", "--minify", "-o", "json"))
@@ -121,7 +135,7 @@ class DashboardTest(CommandCase, ClusterCase):
         return f"system:serviceaccount:{self.namespace}:{name}"
 
     def viewer(self, name, role=None):
-        return Viewer(self.host, Authorization=f"Bearer {self.token(name, role)}")
+        return self.at_controller(Authorization=f"Bearer {self.token(name, role)}")
 
     def own(self, name="digits"):
         return f"/jobs/{self.namespace}/{name}"
@@ -141,13 +155,13 @@ class DashboardTest(CommandCase, ClusterCase):
 
     def test_without_a_token_there_is_nothing_but_the_page(self):
         for headers in ({}, {"Authorization": "Bearer nonsense"}, {"Authorization": "Basic YTpi"}, {"Cookie": "paceline_session=x"}):
-            viewer = Viewer(self.host, **headers)
+            viewer = self.at_controller(**headers)
             for path in ("/jobs", "/session", "/stream?jobs=1", self.own(), f"{self.own()}/yaml", "/nothing"):
                 self.assertEqual(viewer.ask("GET", path)[0], 401, (headers, path))
             self.assertEqual(viewer.ask("POST", f"{self.own()}/resume")[0], 401)
             self.assertEqual(viewer.ask("DELETE", self.own())[0], 401)
-        self.assertEqual(Viewer(self.host).ask("POST", "/session", {"token": "nonsense"})[0], 401)
-        with Viewer(self.host).answer("GET", "/") as response:
+        self.assertEqual(self.at_controller().ask("POST", "/session", {"token": "nonsense"})[0], 401)
+        with self.at_controller().answer("GET", "/") as response:
             self.assertEqual(response.status, 200)
 
     def test_a_tenant_sees_the_one_namespace_that_is_hers(self):
@@ -156,7 +170,7 @@ class DashboardTest(CommandCase, ClusterCase):
         self.assertEqual(ada.jobs(), [f"{self.namespace}/digits"])
         status, session = ada.ask("GET", "/session")
         self.assertEqual((status, session["place"], session["user"], session["namespaces"]), (200, "Cluster", self.user("ada"), [self.namespace]))
-        self.assertEqual(Viewer(self.host).ask("POST", "/session", {"token": ada.headers["Authorization"].split()[1]})[0], 200)
+        self.assertEqual(self.at_controller().ask("POST", "/session", {"token": ada.headers["Authorization"].split()[1]})[0], 200)
         name, told = next(ada.stream("jobs=1"))
         self.assertEqual((name, [row["namespace"] for row in told["rows"]]), ("jobs", [self.namespace]))
         for path in (f"/jobs/{self.other}/digits", f"/jobs/{self.other}/none", f"/jobs/{self.other}/digits/yaml", f"/stream?job={self.other}/digits"):
@@ -206,6 +220,12 @@ class DashboardTest(CommandCase, ClusterCase):
             self.assertIn(name, ("job", "series", "ping"))
         self.assertEqual(ada.ask("GET", self.own())[0], 403)
         self.assertEqual(ada.jobs(), [])
+
+    def test_port_speaks_tls_by_the_authority_alone(self):
+        with self.assertRaises(ssl.SSLCertVerificationError):
+            Viewer(self.host, ssl.create_default_context()).ask("GET", "/session")
+        with self.assertRaises(http.client.HTTPException):
+            Viewer(self.host).ask("GET", "/session")
 
     # ---- paceline dashboard
 

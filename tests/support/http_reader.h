@@ -5,10 +5,15 @@
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <openssl/bio.h>
+#include <openssl/pem.h>
+#include <openssl/ssl.h>
 #include <sys/socket.h>
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -26,11 +31,34 @@ class HttpReader {
     to.sin_port = htons(static_cast<std::uint16_t>(port));
     to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     EXPECT_EQ(::connect(fd_.get(), reinterpret_cast<sockaddr*>(&to), sizeof(to)), 0);
+    const int on = 1;  // as browsers: a handshake's end and a request are two small pieces
+    ::setsockopt(fd_.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
   }
+  // By TLS, to a server that this authority (PEM) has signed a certificate for localhost for.
+  HttpReader(int port, const std::string& authority) : HttpReader(port) {
+    const std::unique_ptr<SSL_CTX, Free> context(SSL_CTX_new(TLS_client_method()));
+    const std::unique_ptr<BIO, Free> text(
+        BIO_new_mem_buf(authority.data(), static_cast<int>(authority.size())));
+    const std::unique_ptr<X509, Free> root(PEM_read_bio_X509(text.get(), nullptr, nullptr, nullptr));
+    EXPECT_EQ(X509_STORE_add_cert(SSL_CTX_get_cert_store(context.get()), root.get()), 1);
+    SSL_CTX_set_verify(context.get(), SSL_VERIFY_PEER, nullptr);
+    tls_.reset(SSL_new(context.get()));
+    SSL_set1_host(tls_.get(), "localhost");
+    SSL_set_fd(tls_.get(), fd_.get());
+    trusts_ = SSL_connect(tls_.get()) == 1;
+  }
+  ~HttpReader() {
+    if (trusts_ && tls_ != nullptr) SSL_shutdown(tls_.get());
+  }
+  HttpReader(HttpReader&&) = default;
+
+  bool trusts() const { return trusts_; }
+  int fd() const { return fd_.get(); }
 
   void send(std::string_view text) const {
     while (!text.empty()) {
-      const ssize_t sent = ::send(fd_.get(), text.data(), text.size(), MSG_NOSIGNAL);
+      const ssize_t sent = tls_ != nullptr ? SSL_write(tls_.get(), text.data(), static_cast<int>(text.size()))
+                                           : ::send(fd_.get(), text.data(), text.size(), MSG_NOSIGNAL);
       if (sent <= 0) return;  // it has closed already
       text.remove_prefix(static_cast<std::size_t>(sent));
     }
@@ -52,14 +80,24 @@ class HttpReader {
   void forget() { read_.clear(); }
 
  private:
+  struct Free {
+    void operator()(SSL* tls) const { SSL_free(tls); }
+    void operator()(SSL_CTX* context) const { SSL_CTX_free(context); }
+    void operator()(BIO* bio) const { BIO_free(bio); }
+    void operator()(X509* certificate) const { X509_free(certificate); }
+  };
+
   bool receive() {
     char buffer[16 << 10];
-    const ssize_t n = ::recv(fd_.get(), buffer, sizeof(buffer), 0);
+    const ssize_t n = tls_ != nullptr ? SSL_read(tls_.get(), buffer, sizeof(buffer))
+                                      : ::recv(fd_.get(), buffer, sizeof(buffer), 0);
     if (n > 0) read_.append(buffer, static_cast<std::size_t>(n));
     return n > 0;
   }
 
   UniqueFd fd_;
+  std::unique_ptr<SSL, Free> tls_;
+  bool trusts_ = true;
   std::string read_;
 };
 

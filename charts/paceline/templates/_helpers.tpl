@@ -63,10 +63,20 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- default (printf "%s-authority" (include "paceline.fullname" .)) .Values.config.coordinator.tls.secret }}
 {{- end }}
 
-{{/* Whether the controller makes its own certificate. */}}
+{{/* Whether the controller makes its own certificate, for any of its ports. */}}
 {{- define "paceline.tls.own" -}}
-{{- $tls := .Values.config.coordinator.tls }}
-{{- if and $tls.enabled (not $tls.certificateFile) (not .Values.tlsSecret) }}true{{ end }}
+{{- $config := .Values.config }}
+{{- $dashboard := and $config.dashboard.address $config.dashboard.tls.enabled (not $config.dashboard.tls.keyFile) (not .Values.dashboardTlsSecret) }}
+{{- if and (or $config.coordinator.tls.enabled $config.health.tls.enabled $dashboard) (not $config.coordinator.tls.certificateFile) (not .Values.tlsSecret) }}true{{ end }}
+{{- end }}
+
+{{/* How its ports are spoken to. */}}
+{{- define "paceline.health.scheme" -}}
+{{- ternary "https" "http" .Values.config.health.tls.enabled }}
+{{- end }}
+
+{{- define "paceline.dashboard.scheme" -}}
+{{- ternary "https" "http" .Values.config.dashboard.tls.enabled }}
 {{- end }}
 
 {{/* What the controller reads: `config`, with what only the chart knows filled in, and without what is empty. */}}
@@ -82,9 +92,14 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- $_ := set $tls $field (printf "/etc/paceline-tls/%s" $file) }}
 {{- end }}
 {{- end }}
+{{- if .Values.dashboardTlsSecret }}
+{{- $_ := set $config.dashboard.tls "certificateFile" "/etc/paceline-dashboard-tls/tls.crt" }}
+{{- $_ := set $config.dashboard.tls "keyFile" "/etc/paceline-dashboard-tls/tls.key" }}
+{{- end }}
 {{- if include "paceline.tls.own" . }}{{ $_ := set $tls "secret" (include "paceline.authority.name" .) }}{{ end }}
 {{- range $field := list "secret" "certificateFile" "keyFile" "authorityFile" }}
 {{- if not (get $tls $field) }}{{ $_ := unset $tls $field }}{{ end }}
+{{- if not (get $config.dashboard.tls $field) }}{{ $_ := unset $config.dashboard.tls $field }}{{ end }}
 {{- end }}
 {{- if not $config.namespace }}{{ $_ := unset $config "namespace" }}{{ end }}
 {{- if not $config.dashboard.address }}{{ $_ := unset $config "dashboard" }}{{ end }}

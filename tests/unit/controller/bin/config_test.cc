@@ -39,7 +39,8 @@ workers: 3
 trainer: {image: "registry.example/paceline:1"}
 nodes: {taints: [example.com/repair], ignoredConditions: [Frequent]}
 log: {format: text, level: warning}
-health: {address: "127.0.0.1:1"}
+health: {address: "127.0.0.1:1", tls: {enabled: true}}
+dashboard: {address: "127.0.0.1:4", tls: {enabled: true, certificateFile: /page/tls.crt, keyFile: /page/tls.key}}
 coordinator: {listen: "127.0.0.1:2", address: "paceline.svc:3", memberLogLevel: debug,
   tls: {enabled: true, secret: mine, certificateFile: /tls/tls.crt, keyFile: /tls/tls.key, authorityFile: /tls/ca.crt}}
 leaderElection: {enabled: false, namespace: system, name: lock, leaseDurationSeconds: 30, renewDeadlineSeconds: 20, retryPeriodSeconds: 5}
@@ -57,6 +58,11 @@ metrics: {jobs: 7, members: 0}
   EXPECT_EQ(c.log_level, LogLevel::kWarning);
   EXPECT_EQ(c.member_log_level, LogLevel::kDebug);
   EXPECT_EQ(c.health_address, "127.0.0.1:1");
+  EXPECT_TRUE(c.health_tls);
+  EXPECT_EQ(c.dashboard_address, "127.0.0.1:4");
+  EXPECT_TRUE(c.dashboard_tls.enabled);
+  EXPECT_EQ(c.dashboard_tls.certificate_file, "/page/tls.crt");
+  EXPECT_EQ(c.dashboard_tls.key_file, "/page/tls.key");
   EXPECT_EQ(c.coordinator_listen, "127.0.0.1:2");
   EXPECT_EQ(c.coordinator_address, "paceline.svc:3");
   EXPECT_TRUE(c.tls.enabled);
@@ -87,6 +93,24 @@ TEST(ConfigTest, AnElectionTakesItsTimesFromThere) {
   EXPECT_EQ(config.retry_period, std::chrono::seconds(5));
 }
 
+TEST(ConfigTest, AnAuthorityIsMadeForPortsThatHaveNoCertificateElse) {
+  const auto needs = [](const char* rest) {
+    const ParsedConfig parsed = parse_config(str_cat(kHead, rest), "c.yaml");
+    EXPECT_TRUE(parsed.config) << rest;
+    return parsed.config && needs_authority(*parsed.config);
+  };
+  EXPECT_FALSE(needs(""));
+  EXPECT_TRUE(needs("coordinator: {tls: {enabled: true}}\n"));
+  EXPECT_TRUE(needs("health: {tls: {enabled: true}}\n"));
+  EXPECT_TRUE(needs("dashboard: {address: \"127.0.0.1:1\", tls: {enabled: true}}\n"));
+  EXPECT_FALSE(needs("dashboard: {tls: {enabled: true}}\n")) << "there is none";
+  EXPECT_FALSE(
+      needs("dashboard: {address: \"127.0.0.1:1\", tls: {enabled: true, certificateFile: c, keyFile: k}}\n"));
+  EXPECT_FALSE(
+      needs("health: {tls: {enabled: true}}\n"
+            "coordinator: {tls: {enabled: true, certificateFile: c, keyFile: k, authorityFile: a}}\n"));
+}
+
 TEST(ConfigTest, ErrorsNameThePlaceAndWhatIsAllowed) {
   struct {
     const char* text;
@@ -100,6 +124,8 @@ TEST(ConfigTest, ErrorsNameThePlaceAndWhatIsAllowed) {
       {"coordinator: {tls: {enabled: true, keyFile: k}}\n", {"coordinator.tls", "all three"}},
       {"coordinator: {tls: {certificateFile: c, keyFile: k, authorityFile: a}}\n",
        {"coordinator.tls", "enabled"}},
+      {"dashboard: {tls: {enabled: true, keyFile: k}}\n", {"dashboard.tls", "both"}},
+      {"dashboard: {tls: {certificateFile: c, keyFile: k}}\n", {"dashboard.tls", "enabled"}},
       {"namespace: Team_A\n", {"namespace", "did you mean \"team-a\"?"}},
       {"workers: 1\nworkers: 2\n", {"workers"}},
       {"log: {level: info\n", {"c.yaml:"}},

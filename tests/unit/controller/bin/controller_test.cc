@@ -10,6 +10,7 @@
 #include <atomic>
 #include <latch>
 
+#include "absl/strings/escaping.h"
 #include "base/guarded.h"
 #include "base/text.h"
 #include "controller/cluster/kube/credentials.h"
@@ -58,13 +59,15 @@ class ControllerTest : public ::testing::Test {
     config.health_address = config.coordinator_listen = "127.0.0.1:0";
     config.trainer_image = "paceline:test";
     config.leader_election.ns = "paceline-system";
-    auto started =
-        Controller::start({.config = config,
-                           .identity = identity,
-                           .own_host = "127.0.0.9",
-                           .election_clock = election_clock,
-                           .on_lost = [this](const std::string& reason) { *lost_.lock() = reason; }},
-                          server_, clock_, Logger::none());
+    auto started = Controller::start(
+        {.config = config,
+         .own_ns = "paceline-system",
+         .identity = identity,
+         .own_host = "127.0.0.9",
+         .election_clock = election_clock,
+         .transport_of = [](const std::string&) { return absl::UnimplementedError("nobody's"); },
+         .on_lost = [this](const std::string& reason) { *lost_.lock() = reason; }},
+        server_, clock_, Logger::none());
     EXPECT_TRUE(started.ok()) << started.status();
     return *std::move(started);
   }
@@ -93,9 +96,10 @@ class ControllerTest : public ::testing::Test {
   }
   // What its health port answers.
   static kube::Response ask(const Controller& controller, const std::string& path) {
-    const auto transport =
-        kube::open_curl_transport({.server = str_cat("http://127.0.0.1:", controller.health_port())},
-                                  kube::fixed_credentials({}), Logger::none());
+    return ask({.server = str_cat("http://127.0.0.1:", controller.health_port())}, path);
+  }
+  static kube::Response ask(const kube::Endpoint& endpoint, const std::string& path) {
+    const auto transport = kube::open_curl_transport(endpoint, kube::fixed_credentials({}), Logger::none());
     EXPECT_TRUE(transport.ok()) << transport.status();
     auto response = (*transport)->call({.path = path});
     EXPECT_TRUE(response.ok()) << response.status();
@@ -264,6 +268,39 @@ TEST_F(ControllerTest, ItsPortTellsHowItIsAndOneThatWaitsIsWarm) {
 }
 
 // Nobody else may begin while this one writes.
+TEST_F(ControllerTest, ItsPortsSpeakTlsByTheAuthorityOfAllReplicas) {
+  Config config;
+  config.health_tls = config.dashboard_tls.enabled = true;
+  config.dashboard_address = "127.0.0.1:0";
+  config.coordinator_address = "paceline.paceline-system.svc:7070";
+  const std::unique_ptr<Controller> controller = start("a", nullptr, config);
+  ASSERT_TRUE(wait_for([&] { return controller->leads(); }));
+  const auto secret = server_.find("secrets", "paceline-system", "paceline-controller-authority");
+  ASSERT_TRUE(secret);
+  std::string authority;
+  ASSERT_TRUE(absl::Base64Unescape(kube::text_at(*secret, {"data", "tls.crt"}), &authority));
+  for (const char* name : {"", "localhost", "paceline-coordinator", "paceline.paceline-system.svc"}) {
+    const auto at = [&](int port) {
+      return kube::Endpoint{
+          .server = str_cat("https://127.0.0.1:", port), .ca_pem = authority, .tls_server_name = name};
+    };
+    EXPECT_EQ(ask(at(controller->health_port()), "/readyz").status, 200) << name;
+    EXPECT_EQ(ask(at(controller->dashboard_port()), "/api/v1/jobs").status, 401) << name;
+  }
+}
+
+TEST_F(ControllerTest, ProbesOverTlsAreAnsweredBeforeThereIsAnAuthority) {
+  server_.set_faults(
+      [](const kube::Request&) { return FakeApiServer::Fault{.broken = absl::UnavailableError("down")}; });
+  Config config;
+  config.health_tls = true;
+  const std::unique_ptr<Controller> controller = start("a", nullptr, config);
+  const kube::Endpoint kubelet{.server = str_cat("https://127.0.0.1:", controller->health_port()),
+                               .insecure_skip_tls_verify = true};
+  EXPECT_EQ(ask(kubelet, "/healthz").status, 200);
+  EXPECT_EQ(ask(kubelet, "/readyz").status, 503);
+}
+
 TEST_F(ControllerTest, PassUnderWayEndsBeforeTheLeaseIsGivenBack) {
   constexpr Duration kHead = std::chrono::milliseconds(300);  // for one that gives it back too early
   std::latch asked(1);

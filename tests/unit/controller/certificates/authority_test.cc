@@ -45,6 +45,14 @@ int verify(const std::string& pem, const std::string& authority, const char* hos
   return error;
 }
 
+TEST(AuthorityTest, HostsOfAddressesAreAlternativeNames) {
+  EXPECT_EQ(alternative_name_of("paceline.paceline-system.svc:7070"), "DNS:paceline.paceline-system.svc");
+  EXPECT_EQ(alternative_name_of("10.0.0.1:7070"), "IP:10.0.0.1");
+  EXPECT_EQ(alternative_name_of("[fd00::1]:7070"), "IP:fd00::1");
+  EXPECT_EQ(alternative_name_of(""), "");
+  EXPECT_EQ(alternative_name_of(":7070"), "");
+}
+
 TEST(AuthorityTest, ClientsTrustItsCertificates) {
   const auto authority = make_authority("paceline authority", kNow, 1000h);
   ASSERT_TRUE(authority.ok()) << authority.status();

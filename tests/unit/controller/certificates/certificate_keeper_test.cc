@@ -12,7 +12,7 @@ namespace {
 
 constexpr Duration kLong = std::chrono::minutes(1);
 
-TEST(CertificateKeeperTest, FilesAreThereOnceTheAuthorityIs) {
+TEST(CertificateKeeperTest, ProbesAreAnsweredBeforeTheAuthorityIsThere) {
   const FakeClock clock;
   const auto authority = make_authority("a", clock.wall_now(), kValid * 2);
   int asked = 0;
@@ -23,6 +23,7 @@ TEST(CertificateKeeperTest, FilesAreThereOnceTheAuthorityIs) {
       },
       {"DNS:a"}, clock, Logger::none());
   ASSERT_TRUE(keeper.ok()) << keeper.status();
+  EXPECT_TRUE(read_file((*keeper)->files().certificate, 1 << 16).ok()) << "for probes, at once";
   ASSERT_TRUE((*keeper)->wait(kLong));
   EXPECT_EQ(asked, 2);
   EXPECT_EQ((*keeper)->authority(), authority->certificate_pem);

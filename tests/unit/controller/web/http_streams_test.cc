@@ -9,6 +9,7 @@
 #include "controller/web/http_server.h"
 #include "tests/support/fake_clock.h"
 #include "tests/support/http_reader.h"
+#include "tests/support/https_certificate.h"
 
 namespace paceline::web {
 namespace {
@@ -37,7 +38,8 @@ class FeedStream final : public HttpStream {
   std::size_t told_ = 0;
 };
 
-class HttpStreamsTest : public ::testing::Test {
+// With and without TLS.
+class HttpStreamsTest : public ::testing::TestWithParam<bool> {
  protected:
   static constexpr HttpLimits kLimits{
       .connections = 160, .streams = 128, .body_bytes = 1000, .keep_alive = true};
@@ -46,7 +48,7 @@ class HttpStreamsTest : public ::testing::Test {
     auto server = HttpServer::start(
         "127.0.0.1:0",
         [this](HttpRequest request, Reply reply) { handle(std::move(request), std::move(reply)); }, kLimits,
-        clock_);
+        clock_, GetParam() ? certificate_.files() : TlsFiles());
     ASSERT_TRUE(server.ok()) << server.status();
     server_ = *std::move(server);
   }
@@ -58,26 +60,29 @@ class HttpStreamsTest : public ::testing::Test {
     reply({200, str_cat(request.method, " ", request.path, " ", request.parameter("a"), " ",
                         request.header("x-one"), " ", request.body)});
   }
-  HttpReader reader() const { return HttpReader(server_->port()); }
+  HttpReader reader() const {
+    return GetParam() ? HttpReader(server_->port(), certificate_.authority()) : HttpReader(server_->port());
+  }
   void tell(std::string text) {
     feed_.lock()->pieces.push_back(std::make_shared<const std::string>(std::move(text)));
     server_->wake();
   }
 
+  const HttpsCertificate certificate_;
   FakeClock clock_;
   Guarded<Feed> feed_;
   Guarded<std::vector<Reply>> later_;
   std::unique_ptr<HttpServer> server_;
 };
 
-TEST_F(HttpStreamsTest, RequestsHaveMethodQueryHeadersAndBody) {
+TEST_P(HttpStreamsTest, RequestsHaveMethodQueryHeadersAndBody) {
   HttpReader one = reader();
   one.send(
       "POST /a%20b?a=1%2B1&b HTTP/1.1\r\nHost: x\r\nX-One: 1\r\nx-one: 2\r\nContent-Length: 4\r\n\r\nbody");
   EXPECT_THAT(one.until("body"), EndsWith("POST /a b 1+1 1, 2 body"));
 }
 
-TEST_F(HttpStreamsTest, ConnectionsServeSeveralRequests) {
+TEST_P(HttpStreamsTest, ConnectionsServeSeveralRequests) {
   HttpReader one = reader();
   for (const char* path : {"/1", "/2", "/3"}) {
     one.send(str_cat("GET ", path, " HTTP/1.1\r\nHost: x\r\n\r\n"));
@@ -86,7 +91,7 @@ TEST_F(HttpStreamsTest, ConnectionsServeSeveralRequests) {
   }
 }
 
-TEST_F(HttpStreamsTest, HugeBodiesAreRefused) {
+TEST_P(HttpStreamsTest, HugeBodiesAreRefused) {
   HttpReader told = reader();
   told.send("POST /x HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000000\r\n\r\n");
   EXPECT_THAT(told.until("\r\n\r\n"), StartsWith("HTTP/1.1 413 "));
@@ -96,7 +101,7 @@ TEST_F(HttpStreamsTest, HugeBodiesAreRefused) {
   EXPECT_THAT(untold.until("\r\n\r\n"), StartsWith("HTTP/1.1 413 "));
 }
 
-TEST_F(HttpStreamsTest, AnswersMayComeLater) {
+TEST_P(HttpStreamsTest, AnswersMayComeLater) {
   HttpReader one = reader();
   one.send("GET /later HTTP/1.1\r\nHost: x\r\n\r\n");
   HttpReader other = reader();
@@ -110,13 +115,13 @@ TEST_F(HttpStreamsTest, AnswersMayComeLater) {
   EXPECT_THAT(one.until("worth it"), StartsWith("HTTP/1.1 200 "));
 }
 
-TEST_F(HttpStreamsTest, ForgottenRequestsGetAnError) {
+TEST_P(HttpStreamsTest, ForgottenRequestsGetAnError) {
   HttpReader one = reader();
   one.send("GET /never HTTP/1.1\r\nHost: x\r\n\r\n");
   EXPECT_THAT(one.until("\r\n\r\n"), StartsWith("HTTP/1.1 500 "));
 }
 
-TEST_F(HttpStreamsTest, AnswersOutliveTheServer) {
+TEST_P(HttpStreamsTest, AnswersOutliveTheServer) {
   HttpReader one = reader();
   one.send("GET /later HTTP/1.1\r\nHost: x\r\n\r\n");
   std::optional<Reply> reply =
@@ -127,7 +132,7 @@ TEST_F(HttpStreamsTest, AnswersOutliveTheServer) {
   EXPECT_EQ(one.rest(), "");
 }
 
-TEST_F(HttpStreamsTest, StreamsTellWhatComes) {
+TEST_P(HttpStreamsTest, StreamsTellWhatComes) {
   HttpReader one = reader();
   one.send("GET /stream HTTP/1.1\r\nHost: x\r\n\r\n");
   EXPECT_THAT(one.until("\r\n\r\n"), HasSubstr("Content-Type: text/event-stream\r\n"));
@@ -141,10 +146,10 @@ TEST_F(HttpStreamsTest, StreamsTellWhatComes) {
   EXPECT_THAT(one.until("\r\n0\r\n"), HasSubstr("data: 2"));
 }
 
-TEST_F(HttpStreamsTest, AHundredStreamsTellAlike) {
+TEST_P(HttpStreamsTest, AHundredStreamsTellAlike) {
   std::vector<HttpReader> readers;
   for (int i = 0; i < 100; ++i) {
-    readers.emplace_back(server_->port());
+    readers.push_back(reader());
     readers.back().send("GET /stream HTTP/1.1\r\nHost: x\r\n\r\n");
   }
   for (HttpReader& each : readers) each.until("\r\n\r\n");
@@ -156,10 +161,10 @@ TEST_F(HttpStreamsTest, AHundredStreamsTellAlike) {
   }
 }
 
-TEST_F(HttpStreamsTest, MoreStreamsThanAllowedAreRefused) {
+TEST_P(HttpStreamsTest, MoreStreamsThanAllowedAreRefused) {
   std::vector<HttpReader> readers;
   for (unsigned i = 0; i < kLimits.streams; ++i) {
-    readers.emplace_back(server_->port());
+    readers.push_back(reader());
     readers.back().send("GET /stream HTTP/1.1\r\nHost: x\r\n\r\n");
     readers.back().until("\r\n\r\n");
   }
@@ -171,7 +176,7 @@ TEST_F(HttpStreamsTest, MoreStreamsThanAllowedAreRefused) {
   EXPECT_THAT(asks.until("GET /now"), StartsWith("HTTP/1.1 200 "));
 }
 
-TEST_F(HttpStreamsTest, GoneReadersFreeTheirPlaces) {
+TEST_P(HttpStreamsTest, GoneReadersFreeTheirPlaces) {
   for (unsigned i = 0; i < 2 * kLimits.streams; ++i) {
     bool begun = false;
     while (!begun) {
@@ -182,7 +187,7 @@ TEST_F(HttpStreamsTest, GoneReadersFreeTheirPlaces) {
   }
 }
 
-TEST_F(HttpStreamsTest, ReadersThatDoNotReadAreDropped) {
+TEST_P(HttpStreamsTest, ReadersThatDoNotReadAreDropped) {
   HttpReader deaf = reader();
   deaf.send("GET /stream HTTP/1.1\r\nHost: x\r\n\r\n");
   deaf.until("\r\n\r\n");
@@ -204,13 +209,16 @@ TEST_F(HttpStreamsTest, ReadersThatDoNotReadAreDropped) {
   EXPECT_LT(deaf.rest().size(), std::size_t{16} << 20);
 }
 
-TEST_F(HttpStreamsTest, TheServerEndsStreams) {
+TEST_P(HttpStreamsTest, TheServerEndsStreams) {
   HttpReader one = reader();
   one.send("GET /stream HTTP/1.1\r\nHost: x\r\n\r\n");
   one.until("\r\n\r\n");
   server_.reset();
   EXPECT_THAT(one.rest(), StartsWith("HTTP/1.1 200 "));
 }
+
+INSTANTIATE_TEST_SUITE_P(, HttpStreamsTest, ::testing::Bool(),
+                         [](const auto& with) { return with.param ? "Tls" : "Plain"; });
 
 }  // namespace
 }  // namespace paceline::web

@@ -1,0 +1,114 @@
+#include "controller/web/server_certificate.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+
+#include <atomic>
+
+#include "base/text.h"
+#include "controller/web/http_server.h"
+#include "tests/support/fake_clock.h"
+#include "tests/support/http_reader.h"
+#include "tests/support/https_certificate.h"
+
+namespace paceline::web {
+namespace {
+
+using ::testing::EndsWith;
+
+constexpr char kRequest[] = "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n";
+
+class ServerCertificateTest : public ::testing::Test {
+ protected:
+  std::unique_ptr<HttpServer> serve(TlsFiles files) {
+    auto server = HttpServer::start("127.0.0.1:0",
+                                    {{"/healthz",
+                                      [] {
+                                        return HttpAnswer{200, "ok\n"};
+                                      }}},
+                                    clock_, files);
+    EXPECT_TRUE(server.ok()) << server.status();
+    return *std::move(server);
+  }
+
+  const HttpsCertificate certificate_;
+  const TestAuthority other_{"another"};
+  FakeClock clock_;
+};
+
+TEST_F(ServerCertificateTest, PlainRequestsGetNoAnswer) {
+  const auto server = serve(certificate_.files());
+  HttpReader plain(server->port());
+  plain.send(kRequest);
+  EXPECT_EQ(plain.rest().find("HTTP"), std::string::npos);
+  HttpReader trusting(server->port(), certificate_.authority());
+  trusting.send(kRequest);
+  EXPECT_THAT(trusting.rest(), EndsWith("ok\n"));
+  EXPECT_FALSE(HttpReader(server->port(), other_.certificate_pem()).trusts());
+}
+
+TEST_F(ServerCertificateTest, RenewedOnesCountAtOnceAndEndNoConnection) {
+  const auto server = serve(certificate_.files());
+  HttpReader before(server->port(), certificate_.authority());
+  ASSERT_TRUE(before.trusts());
+  certificate_.renew(other_);
+  HttpReader after(server->port(), other_.certificate_pem());
+  EXPECT_TRUE(after.trusts());
+  EXPECT_FALSE(HttpReader(server->port(), certificate_.authority()).trusts());
+  before.send(kRequest);
+  EXPECT_THAT(before.rest(), EndsWith("ok\n"));
+}
+
+TEST_F(ServerCertificateTest, HalfARenewalLeavesThePairBefore) {
+  const auto server = serve(certificate_.files());
+  ASSERT_TRUE(HttpReader(server->port(), certificate_.authority()).trusts());
+  const KeyPair next = other_.issue("localhost", "DNS:localhost");
+  HttpsCertificate::write(certificate_.files().key, next.key_pem);
+  EXPECT_TRUE(HttpReader(server->port(), certificate_.authority()).trusts());
+  HttpsCertificate::write(certificate_.files().certificate, "nonsense");
+  EXPECT_TRUE(HttpReader(server->port(), certificate_.authority()).trusts());
+  HttpsCertificate::write(certificate_.files().certificate, next.certificate_pem);
+  EXPECT_TRUE(HttpReader(server->port(), other_.certificate_pem()).trusts());
+}
+
+// The machine's time, and how often it was asked for: the server asks each time that it looks around.
+class CountingClock final : public Clock {
+ public:
+  TimePoint now() const override {
+    ++count_;
+    return clock_.now();
+  }
+  WallTime wall_now() const override { return clock_.wall_now(); }
+  int count() const { return count_; }
+
+ private:
+  SystemClock clock_;
+  mutable std::atomic<int> count_{0};
+};
+
+TEST_F(ServerCertificateTest, HalfAHandshakeIsNoReasonToSpin) {
+  constexpr int kWaitMs = 300;
+  const CountingClock clock;
+  const auto server = HttpServer::start("127.0.0.1:0", {}, clock, certificate_.files());
+  ASSERT_TRUE(server.ok()) << server.status();
+  HttpReader half((*server)->port());
+  half.send(std::string("\x16\x03\x01\x02\x00\x01", 6));  // a record of 512 bytes, of which one is here
+  const int before = clock.count();
+  pollfd answer{half.fd(), POLLIN, 0};
+  ASSERT_EQ(::poll(&answer, 1, kWaitMs), 0);
+  EXPECT_LE(clock.count() - before, 4 * kWaitMs);
+}
+
+TEST_F(ServerCertificateTest, HandshakesFailBeforeTheFilesAreThere) {
+  const TlsFiles elsewhere{certificate_.files().certificate + ".later", certificate_.files().key + ".later"};
+  const auto server = serve(elsewhere);
+  EXPECT_FALSE(HttpReader(server->port(), certificate_.authority()).trusts());
+  const KeyPair pair = other_.issue("localhost", "DNS:localhost");
+  HttpsCertificate::write(elsewhere.certificate, pair.certificate_pem);
+  HttpsCertificate::write(elsewhere.key, pair.key_pem);
+  EXPECT_TRUE(HttpReader(server->port(), other_.certificate_pem()).trusts());
+}
+
+}  // namespace
+}  // namespace paceline::web
