@@ -105,6 +105,8 @@ int run(int argc, char** argv) {
   cli::add_suspend(app, session);
   cli::add_resume(app, session);
   cli::add_scale(app, session);
+  cli::add_checkpoint(app, session);
+  cli::add_replace(app, session);
   cli::add_delete(app, session);
   cli::add_dashboard(app, session);
   if (!session.kubectl) {

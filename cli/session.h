@@ -75,6 +75,8 @@ void add_events(CLI::App& app, Session& session);
 void add_suspend(CLI::App& app, Session& session);
 void add_resume(CLI::App& app, Session& session);
 void add_scale(CLI::App& app, Session& session);
+void add_checkpoint(CLI::App& app, Session& session);
+void add_replace(CLI::App& app, Session& session);
 void add_validate(CLI::App& app, Session& session);
 void add_explain(CLI::App& app, Session& session);
 void add_get(CLI::App& app, Session& session);

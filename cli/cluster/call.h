@@ -80,6 +80,11 @@ absl::StatusOr<Scaling> parse_scaling(std::string_view text);
 absl::StatusOr<std::vector<Scaling>> parse_scalings(const std::vector<std::string>& texts);
 absl::Status scale_job(Call& call, const std::string& name, const std::vector<Scaling>& scalings);
 
+// Asks for a checkpoint, and waits until it is written.
+absl::Status checkpoint_job(Call& call, const std::string& name);
+// Asks for a member's replacement ("worker-2", "worker/2"), and waits until it is decided.
+absl::Status replace_member(Call& call, const std::string& name, const std::string& member);
+
 // How a job is and why; of one on a cluster also what the planner would do now. Nothing is done.
 absl::Status explain_job(Call& call, const std::string& name);
 

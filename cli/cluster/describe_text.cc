@@ -230,20 +230,24 @@ std::vector<std::string> fault_lines(const JobView& job) {
 
 std::vector<std::string> straggler_lines(const JobView& job, WallTime now) {
   std::vector<std::string> lines;
-  const auto add_replaced = [&](const char* title, bool unfit) {
+  const auto add_replaced = [&](const char* title, auto counts) {
     for (const api::StragglerReplacement& each : job.status.straggler_replacements) {
-      if ((each.cause == api::StragglerCause::kUnfit) != unfit) continue;
+      if (!counts(each.cause)) continue;
       if (title != nullptr) lines.emplace_back(std::exchange(title, nullptr));
       lines.push_back(str_cat("  ", age_text(each.at, now), " ago: ", api::name(each.outcome), ": ",
                               sanitize(diagnosis::text_of(each))));
     }
+  };
+  using enum api::StragglerCause;
+  const auto is = [](api::StragglerCause one) {
+    return [one](api::StragglerCause cause) { return cause == one; };
   };
   if (const auto& check = job.status.preflight) {
     lines.push_back("Check before the first step:");
     lines.push_back(str_cat("  ", check->at ? str_cat(age_text(*check->at, now), " ago: ") : "",
                             sanitize(check->message)));
   }
-  add_replaced("Replaced, since they failed the check before the first step:", true);
+  add_replaced("Replaced, since they failed the check before the first step:", is(kUnfit));
   if (!job.status.stragglers.empty()) lines.push_back("Stragglers:");
   for (const api::Straggler& each : job.status.stragglers) {
     const std::string since = each.since ? str_cat(", found ", age_text(*each.since, now), " ago") : "";
@@ -255,7 +259,9 @@ std::vector<std::string> straggler_lines(const JobView& job, WallTime now) {
     lines.push_back("Shares of the global batch:");
     lines.push_back(str_cat("  since view ", shares->generation.value, ": ", sanitize(shares->message)));
   }
-  add_replaced("Replaced stragglers:", false);
+  add_replaced("Replaced stragglers:",
+               [](api::StragglerCause cause) { return cause != kUnfit && cause != kRequested; });
+  add_replaced("Replaced by request:", is(kRequested));
   return lines;
 }
 

@@ -1,17 +1,22 @@
-// suspend, resume, scale: small patches, after a look whether they make sense.
+// suspend, resume, scale, checkpoint, replace: small patches, after a look whether they make sense.
 
 #include <algorithm>
 #include <charconv>
+#include <functional>
 #include <limits>
 
 #include "base/status.h"
 #include "base/whole_number.h"
 #include "cli/cluster/call.h"
 #include "cli/cluster/job_view.h"
+#include "cli/cluster/names.h"
 #include "cli/state/run_edits.h"
 #include "controller/api/edit.h"
+#include "controller/api/requests.h"
 #include "controller/cluster/kube/job_object.h"
 #include "controller/cluster/kube/resources.h"
+#include "controller/cluster/kube/times.h"
+#include "controller/plan/requests.h"
 
 namespace paceline::cli {
 
@@ -20,6 +25,10 @@ namespace {
 using kube::Json;
 
 constexpr int kMaxTries = 5;  // when somebody else changes the job at the same time
+
+// Limits of a request: until somebody has seen it, and until it is carried out.
+constexpr Duration kSeenLimit = std::chrono::seconds(30), kAnswerLimit = std::chrono::minutes(10);
+constexpr Duration kBetweenLooks = std::chrono::milliseconds(500);
 
 // "run \"digits\"", "job team-a/digits"
 std::string named(const JobView& job) {
@@ -134,7 +143,71 @@ absl::Status scale_once(Call& call, const std::string& name, const std::vector<S
   return absl::OkStatus();
 }
 
+using Answer = std::optional<api::Request> api::Requests::*;
+
+// Waits for what comes of a request, and says it.
+absl::Status await_answer(Call& call, const std::string& name, const std::string& text, Answer which) {
+  for (Duration waited{};; waited += kBetweenLooks) {
+    PL_ASSIGN_OR_RETURN(const Json object, call.jobs.job(call.ns, name));
+    const JobView job = read_job(object);
+    const std::optional<api::Request>& answer = job.status.requests.*which;
+    const bool seen = answer && answer->text == text;
+    if (seen && answer->outcome == api::RequestOutcome::kDone) {
+      call.out << call.jobs.reference(name) << ": " << answer->message << "\n";
+      return absl::OkStatus();
+    }
+    if (seen && answer->outcome != api::RequestOutcome::kUnderWay)
+      return absl::FailedPreconditionError(str_cat(named(job), ": ", answer->message));
+    if (!seen) PL_RETURN_IF_ERROR(if_it_goes_on(job, "ask for"));
+    if (!seen && waited >= kSeenLimit)
+      return absl::DeadlineExceededError(
+          str_cat("nobody has looked at the request for ", format_duration(kSeenLimit), ": does the ",
+                  job.run ? "process that owns the run stand still" : "controller run", "?"));
+    if (waited >= kAnswerLimit)
+      return absl::DeadlineExceededError(
+          str_cat(named(job), " has not done it for ", format_duration(kAnswerLimit), ": ", answer->message));
+    if (!call.pause(kBetweenLooks, call.stop)) return absl::CancelledError("stopped");
+  }
+}
+
+// `obstacle`: why it can't be done, by the job and its status.
+absl::Status request(Call& call, const std::string& name, const char* verb, const char* annotation,
+                     const std::string& subject, Answer which,
+                     const std::function<std::string(const api::TrainingJob&)>& obstacle) {
+  PL_ASSIGN_OR_RETURN(const Json object, call.jobs.job(call.ns, name));
+  const JobView view = read_job(object);
+  PL_RETURN_IF_ERROR(view.run ? goes_on(*view.run, verb, call.jobs.where(view.ns))
+                              : if_it_goes_on(view, verb));
+  api::Parsed parsed = kube::parse_job(object, kube::job_metadata(object));
+  if (parsed.job) {
+    parsed.job->status = view.status;
+    if (const std::string why = obstacle(*parsed.job); !why.empty())
+      return absl::FailedPreconditionError(str_cat("can't ", verb, " ", named(view), ": ", why));
+  }
+  const std::string text = subject + kube::format_micro_time(call.clock.wall_now());
+  const Json patch = {{"metadata", {{"uid", view.uid}, {"annotations", {{annotation, text}}}}}};
+  PL_RETURN_IF_ERROR(call.jobs.patch(call.ns, name, patch, verb).status());
+  PL_RETURN_IF_ERROR(call.jobs.await_owner(name, verb, call.err));
+  return await_answer(call, name, text, which);
+}
+
 }  // namespace
+
+absl::Status checkpoint_job(Call& call, const std::string& name) {
+  return request(call, name, "checkpoint", api::kCheckpointRequest, "", &api::Requests::checkpoint,
+                 plan::checkpoint_obstacle);
+}
+
+absl::Status replace_member(Call& call, const std::string& name, const std::string& member) {
+  PL_ASSIGN_OR_RETURN(const MemberPattern pattern, member_pattern(member));
+  if (!pattern.role || !pattern.index)
+    return absl::InvalidArgumentError(
+        str_cat("\"", member, "\" is no member; allowed: one such as worker-2"));
+  const api::Member one{*pattern.role, *pattern.index};
+  return request(call, name, "replace a member of", api::kReplaceRequest,
+                 str_cat(member_name(one.role, one.index), "@"), &api::Requests::replace,
+                 [&](const api::TrainingJob& job) { return plan::replace_obstacle(job, one); });
+}
 
 absl::Status suspend_jobs(Call& call, const std::vector<std::string>& names, bool suspend) {
   absl::Status first;

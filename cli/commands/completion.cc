@@ -21,7 +21,7 @@ namespace {
 bool takes_run(const std::string& command) {
   return command == "get" || command == "describe" || command == "logs" || command == "top" ||
          command == "delete" || command == "plot" || command == "generate" || command == "suspend" ||
-         command == "resume";
+         command == "resume" || command == "checkpoint" || command == "replace";
 }
 
 bool takes_job(const std::string& command) {

@@ -188,6 +188,11 @@ absl::StatusOr<Json> RunSource::patch(const std::string& ns, const std::string& 
       if (kube::role_named(key) == Role::kWorker) edit.workers = kube::integer_at(role, {"replicas"});
     }
   }
+  for (const char* const annotation : {api::kCheckpointRequest, api::kReplaceRequest}) {
+    if (const std::string& text = kube::text_at(patch, {"metadata", "annotations", annotation});
+        !text.empty())
+      edit.requests[annotation] = text;
+  }
   PL_RETURN_IF_ERROR(edit_run(store_, name, edit, what.c_str()));
   return job(ns, name);
 }

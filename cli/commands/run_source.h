@@ -39,7 +39,7 @@ class RunSource : public JobSource {
   absl::Status read_log(const kube::SlimPod& pod, const LogRequest& request, const LogSink& sink,
                         std::stop_token stop) override;
   absl::StatusOr<Events> events(const std::string& ns, const std::string& name) override;
-  // Takes spec.runPolicy.suspend and the worker's replicas alone.
+  // Takes spec.runPolicy.suspend, the worker's replicas and the annotations of api/requests.h alone.
   absl::StatusOr<kube::Json> patch(const std::string& ns, const std::string& name, const kube::Json& patch,
                                    const std::string& what) override;
   absl::Status await_owner(const std::string& name, const char* verb, std::ostream& err) override;

@@ -96,6 +96,8 @@ class LocalRunImpl final : public LocalRun, public coordinator::RunObserver, pub
       api::Spec& spec = stored->job.spec;
       if (edit.suspend) spec.run_policy.suspend = *edit.suspend;
       if (auto& worker = spec.replica_specs.worker; worker && edit.workers) worker->replicas = *edit.workers;
+      for (const auto& [annotation, text] : edit.requests)
+        stored->job.metadata.annotations[annotation] = text;
     }
     reconciler_->notify(key_);
   }

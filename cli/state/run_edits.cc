@@ -42,6 +42,8 @@ absl::Status edit_run(const RunStore& store, const std::string& name, const RunE
   bool changes = std::exchange(suspend, edit.suspend.value_or(suspend)) != suspend;
   if (auto& worker = job.spec.replica_specs.worker; worker && edit.workers)
     changes |= std::exchange(worker->replicas, *edit.workers) != *edit.workers;
+  for (const auto& [annotation, text] : edit.requests)
+    changes |= std::exchange(job.metadata.annotations[annotation], text) != text;
   return changes ? write_file_atomically(path, api::print_yaml(job)) : absl::OkStatus();
 }
 
@@ -56,6 +58,10 @@ std::optional<RunEdit> RunEdits::look() {
   seen_ = found;
   RunEdit edit{.suspend = job->spec.run_policy.suspend};
   if (const auto& worker = job->spec.replica_specs.worker; worker) edit.workers = worker->replicas;
+  for (const char* const annotation : {api::kCheckpointRequest, api::kReplaceRequest}) {
+    const auto found = job->metadata.annotations.find(annotation);
+    if (found != job->metadata.annotations.end()) edit.requests.insert(*found);
+  }
   return edit;
 }
 

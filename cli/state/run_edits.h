@@ -1,11 +1,13 @@
 #pragma once
 
 // A run that goes on may be edited in the job.yaml of its folder: spec.runPolicy.suspend (`paceline
-// suspend` and `resume`) and the number of workers (`paceline scale`). The run's owner acts on it.
+// suspend` and `resume`), the number of workers (`paceline scale`), and requests (`paceline checkpoint` and
+// `replace`), which are annotations. The run's owner acts on it.
 
 #include <sys/types.h>
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -18,7 +20,8 @@ namespace paceline::cli {
 
 struct RunEdit {
   std::optional<bool> suspend;
-  std::optional<std::int64_t> workers;  // of a job that has some
+  std::optional<std::int64_t> workers;               // of a job that has some
+  std::map<std::string, std::string> requests = {};  // annotations of api/requests.h
 };
 
 // FAILED_PRECONDITION where the run has ended, with how to go on with it where it can. `verb`: "suspend", for

@@ -15,6 +15,7 @@
 #include "base/telemetry.h"
 #include "controller/api/fault.h"
 #include "controller/api/preflight.h"
+#include "controller/api/requests.h"
 #include "controller/api/straggler.h"
 
 namespace paceline::api {
@@ -263,6 +264,7 @@ struct Status {
   std::optional<Preflight> preflight;                        // the newest
   std::vector<Straggler> stragglers;                         // found now
   std::vector<StragglerReplacement> straggler_replacements;  // the earliest first
+  Requests requests;                                         // the newest of each kind
   std::optional<Fault> fault;          // of the newest restart or loss, or of the failure
   std::string last_checkpoint, model;  // paths; empty: none
   std::optional<WallTime> start_time, completion_time;
@@ -285,6 +287,8 @@ struct Status {
     visit(
         NamedField{"stragglerReplacements", "Slow members that were replaced, or were to be: the newest 16."},
         x.straggler_replacements);
+    visit(NamedField{"requests", "What people asked of the job by annotations, and what came of it."},
+          x.requests);
     visit(NamedField{"fault", "The member at fault, of the failure, or of the newest restart or loss."},
           x.fault);
     visit(NamedField{"lastCheckpoint", "The newest checkpoint."}, x.last_checkpoint);

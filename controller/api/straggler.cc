@@ -5,9 +5,9 @@ namespace paceline::api {
 namespace {
 
 constexpr const char* kStragglerKindNames[] = {"Slow", "MoreWork", "AllSlow", "SlowLink"};
-constexpr const char* kStragglerCauseNames[] = {"Unknown",        "CpuQuota",    "CpuContention",
-                                                "MemoryPressure", "GpuSlowdown", "Storage",
-                                                "Input",          "Stopped",     "Unfit"};
+constexpr const char* kStragglerCauseNames[] = {"Unknown",     "CpuQuota", "CpuContention", "MemoryPressure",
+                                                "GpuSlowdown", "Storage",  "Input",         "Stopped",
+                                                "Unfit",       "Requested"};
 
 constexpr const char* kStragglerActionNames[] = {"Report", "Wait", "Replace", "Rebalance"};
 constexpr const char* kReplacementOutcomeNames[] = {"UnderWay",  "Replaced",    "AsSlow",

@@ -31,6 +31,7 @@ enum class StragglerCause : std::uint8_t {
   kInput,           // its data comes late, for whatever reason
   kStopped,         // its process stands still now and then
   kUnfit,           // of a replacement alone: it failed the check before the first step
+  kRequested,       // likewise: somebody asked for it
 };
 
 // The job's answer to it; `why` says the rest.
@@ -106,7 +107,7 @@ enum class ReplacementOutcome : std::uint8_t {
   kOverBefore,   // it was lost, or the job ended, was resized or suspended
 };
 
-// A member that was replaced because it was slow, or was to be, or because it failed a check.
+// A member that was replaced, or was to be, because it was slow, because it failed a check, or by request.
 struct StragglerReplacement {
   WallTime at{};  // decided
   Role role = Role::kWorker;
@@ -125,8 +126,10 @@ struct StragglerReplacement {
     visit(NamedField{"pod", "Of the slow member."}, x.pod);
     visit(NamedField{"host", "Where it ran."}, x.host);
     visit(NamedField{"successor", "The pod after it."}, x.successor);
-    visit(NamedField{"factor", "How slow it was; 0: it failed a check."}, x.factor);
-    visit(NamedField{"cause", "Why it was slow, or Unfit: it failed the check before the first step."},
+    visit(NamedField{"factor", "How slow it was; 0: it failed a check, or somebody asked for it."}, x.factor);
+    visit(NamedField{"cause",
+                     "Why it was slow; Unfit: it failed the check before the first step; Requested: somebody "
+                     "asked for it."},
           x.cause);
     visit(NamedField{.name = "outcome",
                      .about = "UnderWay, Replaced, AsSlow, Recovered, NoSuccessor or OverBefore.",

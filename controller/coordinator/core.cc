@@ -64,6 +64,7 @@ CoordinatorCore::Impl::Impl(CoreConfig config, TimePoint now)
       last_now_(now),
       form_since_(now),
       state_since_(now) {
+  save_request_.ask(config_.save_request, 0);
   for (const Incarnation& each : config_.incarnations) {
     Slot* slot = places_.slot_of(static_cast<int>(each.role), each.index);
     if (slot != nullptr && !slot->observes()) slot->incarnation = std::max(slot->incarnation, each.number);
@@ -212,6 +213,7 @@ void CoordinatorCore::Impl::bind(Slot& slot, const Attached& in) {
   log(str_cat(slot.name(), again ? " attached again as " : " attached as ", in.hello.member_id()));
   if (slot.rank >= 0 && in.hello.held_generation() != generation_.value) send_view(slot);
   if (slot.rank >= 0 && state_ == JobState::kDraining) send_drain(slot, drain_reason_);
+  if (slot.rank == 0) send_save();
 }
 
 void CoordinatorCore::Impl::on(const Received& in) {
@@ -232,7 +234,9 @@ void CoordinatorCore::Impl::on(const Received& in) {
       if (slot->observes()) return break_protocol(*slot, "an observer's checkpoint");
       if (in.message.checkpoint().error().empty())
         watch_.saved(sane_duration(in.message.checkpoint().stall_ns()));
-      return progress_.checkpoint(in.message.checkpoint(), effects_);
+      progress_.checkpoint(in.message.checkpoint(), effects_);
+      for (const CheckpointRecord& each : effects_.checkpoints) save_request_.take(each);
+      return;
     case v1::MemberMessage::kCaughtUp:
       return on_caught_up(*slot, in.message.caught_up());
     case v1::MemberMessage::kPreflight:
@@ -353,6 +357,12 @@ void CoordinatorCore::Impl::consider_shares() {
 
 void CoordinatorCore::Impl::on(const Rebalance& in) {
   if (ring_) shares_.set_rules(in.rules);
+}
+
+void CoordinatorCore::Impl::on(const Save& in) {
+  if (!save_request_.ask(in.request, progress_.step()) || !save_request_.is_open()) return;
+  log("a checkpoint is asked for");
+  send_save();
 }
 
 void CoordinatorCore::Impl::check_weights(const Slot& slot, const v1::Heartbeat& heartbeat) {

@@ -136,6 +136,7 @@ struct CoreConfig {
   std::optional<RebalanceRules> rebalance;  // of a ring; nothing: its shares are even
   std::vector<api::Straggler> stragglers;   // that the job's status tells of
   std::optional<PreflightRules> preflight;  // likewise; nothing: nobody is checked
+  std::string save_request;                 // see Save
   // Fewer that train form no view of a ring. Elastic: a ring goes on without a member that leaves.
   int min_trainers = 1;
   bool elastic = false;
@@ -230,6 +231,11 @@ struct Handover {
 struct Rebalance {
   std::optional<RebalanceRules> rules;
 };
+// Rank 0 is to save a checkpoint after the step under way (Report::save_answer). Another text is another
+// request; empty: none is any more.
+struct Save {
+  std::string request;
+};
 struct Tick {};
 // Members leave in order. Where another attempt follows, observers stay attached until they find it.
 struct Stop {
@@ -237,7 +243,7 @@ struct Stop {
   bool another_follows = false;
 };
 using Input = std::variant<Attached, Received, StreamEnded, PodFact, AbsentMember, Refused, Resize, Handover,
-                           Rebalance, Tick, Stop>;
+                           Rebalance, Save, Tick, Stop>;
 
 struct Send {
   StreamId stream;

@@ -21,6 +21,7 @@
 #include "controller/coordinator/core_preflight.h"
 #include "controller/coordinator/core_progress.h"
 #include "controller/coordinator/core_ring.h"
+#include "controller/coordinator/core_save.h"
 #include "controller/coordinator/core_shares.h"
 #include "controller/coordinator/core_stragglers.h"
 #include "controller/coordinator/core_suspicions.h"
@@ -52,6 +53,7 @@ class CoordinatorCore::Impl {
   void drop_surplus();
   void on(const Handover& in);
   void on(const Rebalance& in);
+  void on(const Save& in);
   void on(const Tick&) {}
   void on(const Stop& in);
   void on_heartbeat(Slot& slot, const v1::Heartbeat& heartbeat);
@@ -144,6 +146,7 @@ class CoordinatorCore::Impl {
   }
   void send_view(const Slot& to);
   void send_drain(const Slot& to, const std::string& reason);
+  void send_save();
   void break_protocol(Slot& slot, const std::string& what);
 
   CoreConfig config_;
@@ -163,6 +166,7 @@ class CoordinatorCore::Impl {
   Preflight preflight_;
   std::optional<api::Preflight> preflight_result_;  // the newest
   std::optional<api::Rebalance> rebalance_;         // the newest
+  SaveRequest save_request_;
   TimePoint now_{}, last_now_;
   TimePoint form_since_;     // Forming since
   TimePoint gathers_since_;  // somebody is attached since

@@ -43,6 +43,7 @@ Report CoordinatorCore::Impl::report(TimePoint now) const {
   report.handed_over = handed_over_;
   report.view_change = view_change_;
   report.rebalance = rebalance_;
+  report.save_answer = save_request_.answer();
   report.preflight = preflight_result_;
   report.stragglers = stragglers_.now(slots());
   if (report.stragglers && ring_ && shares_.has_rules()) {

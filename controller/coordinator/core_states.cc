@@ -144,6 +144,7 @@ void CoordinatorCore::Impl::form(std::uint64_t generation, const std::vector<Slo
   if (leader() != nullptr && leader()->hello) leader_ = leader()->hello->member_id();
   progress_.new_view(!before.empty() && leader_ != before);
   state_ = JobState::kRunning;
+  send_save();
   const std::span<const std::int64_t> samples = shares_.samples();
   stragglers_.begin_view(slots(), shares_.even() ? samples.first(0) : samples, other_shares);
   drop_surplus();
@@ -212,7 +213,7 @@ void CoordinatorCore::Impl::take_in_joiners() {
   const bool replaces = places_.successor() != nullptr && in_view >= places_.most_trainers();
   std::string names;
   for (const Slot* const slot : wanted) names += str_cat(names.empty() ? "" : ", ", slot->name());
-  drain_for_next_view(replaces ? str_cat(places_.predecessor().name(), " is replaced, since it is slow")
+  drain_for_next_view(replaces ? str_cat(places_.predecessor().name(), " is replaced")
                                : str_cat(names, wanted.size() == 1 ? " joins" : " join"));
 }
 
@@ -478,6 +479,14 @@ void CoordinatorCore::Impl::send_view(const Slot& to) {
   v1::CoordinatorMessage message;
   *message.mutable_view() = view_;
   effects_.send.push_back({to.stream, std::move(message)});
+}
+
+void CoordinatorCore::Impl::send_save() {
+  const Slot* const to = leader();
+  if (state_ != JobState::kRunning || !save_request_.is_open() || to == nullptr || !to->attached()) return;
+  v1::CoordinatorMessage message;
+  message.mutable_save();
+  effects_.send.push_back({to->stream, std::move(message)});
 }
 
 void CoordinatorCore::Impl::send_drain(const Slot& to, const std::string& reason) {

@@ -138,6 +138,7 @@ struct Report {
   std::optional<std::vector<api::Straggler>> stragglers;  // nothing: too few steps are known
   std::optional<api::Rebalance> rebalance;                // the newest
   std::optional<api::Preflight> preflight;                // likewise
+  std::optional<plan::SaveAnswer> save_answer;            // likewise, of a checkpoint that was asked for
   std::vector<std::string> cleared;                       // pods that were slow, and are no more
   std::optional<plan::Shortage> shortage;                 // of a view that can't be formed yet
   std::vector<std::string> refused;        // uids of pods that came with another token than the job's

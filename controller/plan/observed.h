@@ -50,6 +50,14 @@ struct LastSave {
   bool operator==(const LastSave&) const = default;
 };
 
+// The answer to a request for a checkpoint (requests.h).
+struct SaveAnswer {
+  std::string request;
+  Step step = 0;
+  std::string error;  // empty: it is written
+  bool operator==(const SaveAnswer&) const = default;
+};
+
 // A ring waits, with what its members have trained: too few are here for a view.
 struct Shortage {
   int here = 0;     // of those who train
@@ -80,6 +88,7 @@ struct JobReport {
   std::optional<double> learning_rate;      // of the last step
   std::string model_path, checkpoint_path;  // results; empty: none
   std::optional<LastSave> last_save;        // nothing: this coordinator has heard of none
+  std::optional<SaveAnswer> save_answer;    // the newest
 };
 
 // ---- the rest of the world

@@ -3,6 +3,7 @@
 #include "base/text.h"
 #include "controller/plan/attempts.h"
 #include "controller/plan/elastic.h"
+#include "controller/plan/requests.h"
 #include "controller/plan/restart.h"
 #include "controller/plan/restart_budget.h"
 #include "controller/plan/rules.h"
@@ -81,6 +82,7 @@ Plan plan(const Observed& whole) {
   rule_stale_pods(whole, plan);
   rule_trouble(observed, plan);
   rule_status(observed, whole, plan);
+  rule_requests(observed, plan);
   return plan;
 }
 

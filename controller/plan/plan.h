@@ -9,8 +9,8 @@
 //   deadline -> resize -> provisional (the cause of the last restart) -> failure (end, or restart) -> lost
 //   (members that the others go on without) -> create pods -> auxiliary (servers, evaluators) -> success;
 // while a failure's verdict is waited for, of the later ones the auxiliary rule only; then always:
-// stale pods (of earlier attempts) -> trouble (why pods don't run) -> status. A job that is managed by
-// somebody else (runPolicy.managedBy) gets an empty plan.
+// stale pods (of earlier attempts) -> trouble (why pods don't run) -> status -> requests (of people,
+// requests.h). A job that is managed by somebody else (runPolicy.managedBy) gets an empty plan.
 //
 // A restart is an attempt: all members of the ring leave, and when none of them lives any more, pods with the
 // next attempt's names take their places and resume from the newest checkpoint. The attempt's number and the

@@ -172,7 +172,7 @@ void note_last_save(const Observed& observed, const JobReport& report, Plan& pla
   if (error.empty() != was_bad) return;
   const std::string message = was_bad ? str_cat("the checkpoint of step ", step, " is written")
                                       : str_cat(error, "; earlier checkpoints are kept");
-  const char* const reason = was_bad ? "CheckpointSaved" : "CheckpointNotSaved";
+  const char* const reason = was_bad ? kCheckpointSaved : kCheckpointNotSaved;
   set_condition(observed, api::kCheckpointFailed, !was_bad, reason, message, plan.status);
   record_event(observed, !was_bad, reason, message,
                was_bad ? "checkpoints are written again" : "a checkpoint could not be written", plan);

@@ -45,6 +45,9 @@ void rule_status(const Observed& observed, const Observed& whole, Plan& plan);
 // empty.
 std::string what_is_lost(const Observed& observed);
 
+// Reasons of events about checkpoints.
+inline constexpr char kCheckpointSaved[] = "CheckpointSaved", kCheckpointNotSaved[] = "CheckpointNotSaved";
+
 // Whether training is over and well: the coordinator or the leader says so, or, without one, the leader's
 // process ended well.
 bool training_finished(const Observed& observed);

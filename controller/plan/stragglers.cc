@@ -38,6 +38,11 @@ bool is_within(const api::StragglerPolicy& policy, WallTime then, WallTime now) 
   return now - then < std::chrono::seconds(policy.window_seconds);
 }
 
+// Its node is not known to be slow, and it uses nothing of the budget.
+bool is_requested(const StragglerReplacement& each) {
+  return each.cause == api::StragglerCause::kRequested;
+}
+
 bool is_of(const StragglerReplacement& each, const Straggler& straggler) {
   return each.role == straggler.role && each.index == straggler.index;
 }
@@ -68,7 +73,7 @@ std::optional<std::string> was_tried(const api::TrainingJob& job, const Straggle
     if (!is_of(each, straggler) || !is_within(job.spec.stragglers, each.at, now)) continue;
     const bool replaced =
         each.outcome == ReplacementOutcome::kReplaced || each.outcome == ReplacementOutcome::kAsSlow;
-    if (replaced && each.successor == straggler.pod)
+    if (replaced && !is_requested(each) && each.successor == straggler.pod)
       return str_cat("pod ", each.pod, " before it was slow, too: the node is not the cause");
     if (each.outcome == ReplacementOutcome::kNoSuccessor && each.pod == straggler.pod) return each.message;
   }
@@ -77,7 +82,7 @@ std::optional<std::string> was_tried(const api::TrainingJob& job, const Straggle
 
 std::int64_t replaced_within(const api::TrainingJob& job, WallTime now) {
   return std::ranges::count_if(job.status.straggler_replacements, [&](const StragglerReplacement& each) {
-    return is_within(job.spec.stragglers, each.at, now);
+    return !is_requested(each) && is_within(job.spec.stragglers, each.at, now);
   });
 }
 
@@ -143,26 +148,33 @@ void add_replacement(StragglerReplacement replacement, api::Status& status) {
   all.push_back(std::move(replacement));
 }
 
-void begin_handover(const Observed& observed, Straggler& straggler, Plan& plan) {
-  const auto index = static_cast<int>(straggler.index);
-  const std::int64_t number = newest_number(observed.job, straggler.role, index) + 1;
-  ++replacement_of(plan.status.restarts, straggler.role, straggler.index).successors;
-  const cluster::Pod* const pod = find_pod(observed, straggler.role, index);
-  const std::string successor = pod_name(observed.job, straggler.role, index, number);
-  add_replacement({.at = observed.now,
-                   .role = straggler.role,
-                   .index = straggler.index,
-                   .pod = straggler.pod,
-                   .host = pod == nullptr ? "" : pod->host,
-                   .successor = successor,
-                   .factor = straggler.factor,
-                   .cause = straggler.cause},
-                  plan.status);
+// `next` says who is replaced and why. The successor's pod; it is made when the status says so.
+std::string begin_handover(const Observed& observed, StragglerReplacement next, Plan& plan) {
+  const auto index = static_cast<int>(next.index);
+  const std::int64_t number = newest_number(observed.job, next.role, index) + 1;
+  ++replacement_of(plan.status.restarts, next.role, next.index).successors;
+  const cluster::Pod* const pod = find_pod(observed, next.role, index);
+  next.at = observed.now;
+  next.host = pod == nullptr ? "" : pod->host;
+  next.successor = pod_name(observed.job, next.role, index, number);
+  std::string successor = next.successor;
+  add_replacement(std::move(next), plan.status);
+  requeue(Duration::zero(), plan);
+  return successor;
+}
+
+void replace_straggler(const Observed& observed, Straggler& straggler, Plan& plan) {
+  const std::string successor = begin_handover(observed,
+                                               {.role = straggler.role,
+                                                .index = straggler.index,
+                                                .pod = straggler.pod,
+                                                .factor = straggler.factor,
+                                                .cause = straggler.cause},
+                                               plan);
   straggler.why = str_cat("pod ", successor, " takes over");
   record_event(observed, false, kStragglerReplacing,
                str_cat(straggler.message, "; pod ", successor, " is to take over"),
                "a slow member has cost the job spec.stragglers.lostSeconds", plan);
-  requeue(Duration::zero(), plan);
 }
 
 // The node of who was slow before is as good as any.
@@ -214,7 +226,7 @@ std::optional<End> end_of(const Observed& whole, const StragglerReplacement& eac
   const bool all_slow = std::ranges::any_of(
       whole.report->stragglers.value_or(std::vector<Straggler>()),
       [](const Straggler& one) { return one.kind == api::StragglerKind::kAllSlow && one.members > 0; });
-  if (std::ranges::count(whole.report->cleared, each.pod) > 0 && !all_slow)
+  if (!is_requested(each) && std::ranges::count(whole.report->cleared, each.pod) > 0 && !all_slow)
     return End{ReplacementOutcome::kRecovered,
                str_cat("pod ", each.pod, " holds the others back no more", stays)};
   return std::nullopt;
@@ -265,8 +277,8 @@ std::optional<Incarnation> handover_of(const api::TrainingJob& job) {
 std::vector<std::string> slow_hosts(const api::TrainingJob& job, WallTime now) {
   std::vector<std::string> hosts;
   for (const StragglerReplacement& each : job.status.straggler_replacements) {
-    const bool counts = each.outcome == ReplacementOutcome::kReplaced && !each.host.empty() &&
-                        is_within(job.spec.stragglers, each.at, now);
+    const bool counts = each.outcome == ReplacementOutcome::kReplaced && !is_requested(each) &&
+                        !each.host.empty() && is_within(job.spec.stragglers, each.at, now);
     if (counts && std::ranges::find(hosts, each.host) == hosts.end()) hosts.push_back(each.host);
   }
   return hosts;
@@ -296,6 +308,20 @@ void note_excluded(const Observed& observed, const api::Fault& fault, Plan& plan
        .message = str_cat("pod ", fault.pod, host.empty() ? "" : str_cat(" on ", host),
                           " failed the check before the first step; pod ", successor, " takes its place")},
       plan.status);
+}
+
+std::string begin_requested_handover(const Observed& observed, const api::Member& member,
+                                     const cluster::Pod& pod, Plan& plan) {
+  const std::string successor = begin_handover(observed,
+                                               {.role = member.role,
+                                                .index = member.index,
+                                                .pod = pod.spec.name,
+                                                .factor = 0,
+                                                .cause = api::StragglerCause::kRequested},
+                                               plan);
+  std::string message = str_cat("pod ", successor, " is to take over from pod ", pod.spec.name);
+  record_event(observed, false, kMemberReplacing, message, "somebody asked for it", plan);
+  return message;
 }
 
 void note_preflight(const Observed& observed, Plan& plan) {
@@ -329,6 +355,8 @@ bool settle_handover(const Observed& whole, Plan& plan) {
   const bool taken = now != nullptr;
   if (now == nullptr) now = under_way(whole.job.status);
   if (now == nullptr) return false;
+  const bool requested = is_requested(*now);
+  const char* const kept = requested ? kMemberKept : kStragglerKept;
   const auto end = [&](ReplacementOutcome outcome, bool warning, const char* reason, std::string message) {
     StragglerReplacement& each = plan.status.straggler_replacements[static_cast<std::size_t>(
         now - whole.job.status.straggler_replacements.data())];
@@ -336,7 +364,7 @@ bool settle_handover(const Observed& whole, Plan& plan) {
     each.ended = whole.now;
     each.message = std::move(message);
     plan.status_reason = each.message;
-    record_event(whole, warning, reason, each.message, "a replacement of a slow member has ended", plan);
+    record_event(whole, warning, reason, each.message, "the replacement of a member has ended", plan);
     requeue(Duration::zero(), plan);
     return true;
   };
@@ -348,31 +376,32 @@ bool settle_handover(const Observed& whole, Plan& plan) {
     place.successors -= more;
     place.last = whole.now;
     place.not_before.reset();
-    return end(ReplacementOutcome::kReplaced, false, kStragglerReplaced,
-               str_cat("pod ", now->pod, now->host.empty() ? "" : str_cat(" on ", now->host), " was ",
-                       diagnosis::factor_text(now->factor),
-                       " as slow as the others, and another member has its rank; pod ", now->successor,
-                       " has its place"));
+    const std::string why =
+        requested ? " was replaced by request"
+                  : str_cat(" was ", diagnosis::factor_text(now->factor), " as slow as the others");
+    return end(ReplacementOutcome::kReplaced, false, requested ? kMemberHandedOver : kStragglerReplaced,
+               str_cat("pod ", now->pod, now->host.empty() ? "" : str_cat(" on ", now->host), why,
+                       ", and another member has its rank; pod ", now->successor, " has its place"));
   }
   const std::optional<Incarnation> to = handover_of(whole.job);
   if (!to)
-    return end(ReplacementOutcome::kOverBefore, false, kStragglerKept,
+    return end(ReplacementOutcome::kOverBefore, false, kept,
                whole.job.status.phase == api::Phase::kRunning
                    ? str_cat("pod ", now->pod, " is no member any more")
                    : str_cat("the job is ", api::name(whole.job.status.phase)));
   if (!whole.report || whole.report->attempt != whole.job.status.restarts.attempt) return false;
   const api::StragglerPolicyAction action = whole.job.spec.stragglers.action;
-  if (action != api::StragglerPolicyAction::kReplace)
-    return end(ReplacementOutcome::kOverBefore, false, kStragglerKept,
+  if (!requested && action != api::StragglerPolicyAction::kReplace)
+    return end(ReplacementOutcome::kOverBefore, false, kept,
                str_cat("spec.stragglers.action is ", api::name(action), " now, and pod ", now->pod,
                        " keeps its place"));
   // All wait for a member, which may need the room that the successor has.
   if (whole.report->shortage && !whole.report->successor_phase.empty())
-    return end(ReplacementOutcome::kOverBefore, false, kStragglerKept,
+    return end(ReplacementOutcome::kOverBefore, false, kept,
                str_cat("the job waits for other members, and pod ", now->pod, " keeps its place"));
   if (!view_runs(whole)) return false;  // a successor may have the rank already, and come yet
   if (auto over = end_of(whole, *now))
-    return end(over->outcome, over->outcome == ReplacementOutcome::kNoSuccessor, kStragglerKept,
+    return end(over->outcome, over->outcome == ReplacementOutcome::kNoSuccessor, kept,
                std::move(over->message));
   requeue(std::max<Duration>(now->at + kHandoverTimeout - whole.now, Duration::zero()), plan);
   return false;
@@ -409,7 +438,7 @@ void act_on_stragglers(const Observed& observed, Plan& plan) {
   for (Straggler& each : plan.status.stragglers) {
     if (&each != worst && each.action == StragglerAction::kReplace) each.action = StragglerAction::kWait;
   }
-  begin_handover(observed, *worst, plan);
+  replace_straggler(observed, *worst, plan);
 }
 
 }  // namespace paceline::plan

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "controller/api/requests.h"
 #include "controller/plan/observed.h"
 #include "controller/plan/plan.h"
 
@@ -27,6 +28,10 @@ inline constexpr char kStragglerKept[] = "StragglerKept";  // it was to be repla
 inline constexpr char kPreflightPassed[] = "PreflightPassed";
 inline constexpr char kPreflightFailed[] = "PreflightFailed";
 inline constexpr char kStragglerAsSlow[] = "StragglerAsSlow";  // its successor is slow, too
+// Reasons of a replacement by request: it begins; another member has its rank; it stays.
+inline constexpr char kMemberReplacing[] = "MemberReplacing";
+inline constexpr char kMemberHandedOver[] = "MemberHandedOver";
+inline constexpr char kMemberKept[] = "MemberKept";
 
 // A successor that has not taken over by then is given up.
 inline constexpr Duration kHandoverTimeout = std::chrono::minutes(10);
@@ -58,6 +63,11 @@ bool settle_handover(const Observed& whole, Plan& plan);
 
 // The successor's pod, where it is not there.
 void create_successor(const Observed& observed, const Observed& whole, Plan& plan);
+
+// Begins to replace this member by request, and says so. The budget for slow members is not used, and the
+// node is avoided by the successor alone. REQUIRES: replace_obstacle() is empty; `pod` is the member's.
+std::string begin_requested_handover(const Observed& observed, const api::Member& member,
+                                     const cluster::Pod& pod, Plan& plan);
 
 // Says of each straggler in the status what is done about it, and why; and begins that. REQUIRES: the status
 // has those of the report.

@@ -20,6 +20,7 @@
 #include "controller/plan/elastic.h"
 #include "controller/plan/plan.h"
 #include "controller/plan/pods.h"
+#include "controller/plan/requests.h"
 #include "controller/plan/rules.h"
 #include "controller/plan/stragglers.h"
 #include "controller/reconcile/report_adapter.h"
@@ -152,6 +153,7 @@ absl::StatusOr<coordinator::CoreConfig> core_config(const std::string& key, cons
   core.handover = plan::handover_of(job.job);
   core.given_up = plan::given_up(job.job);
   core.rebalance = rebalance_rules(job.job);
+  core.save_request = plan::save_request(job.job);
   core.stragglers = job.job.status.stragglers;
   core.preflight = preflight_rules(job.job, now);
   core.elastic = plan::is_elastic(job.job);
@@ -186,6 +188,7 @@ class Coordinators::Entry final : public coordinator::RunObserver {
         roles_(expected_roles(job.job)),
         handover_(plan::handover_of(job.job)),
         rebalance_(rebalance_rules(job.job)),
+        save_request_(plan::save_request(job.job)),
         ignores_stragglers_(ignores_stragglers(job.job)),
         observer_(options.observer),
         on_view_change_(options.on_view_change),
@@ -246,6 +249,9 @@ class Coordinators::Entry final : public coordinator::RunObserver {
     if (std::exchange(*handover_.lock(), to) != to) coordinator_->feed(coordinator::Handover{to});
     const std::optional<coordinator::RebalanceRules> rules = rebalance_rules(job);
     if (std::exchange(*rebalance_.lock(), rules) != rules) coordinator_->feed(coordinator::Rebalance{rules});
+    const std::string request = plan::save_request(job);
+    if (std::exchange(*save_request_.lock(), request) != request)
+      coordinator_->feed(coordinator::Save{request});
   }
   void pods_gone(const std::vector<std::string>& names) {
     const std::vector<coordinator::PodFact> places = *places_.lock();
@@ -305,6 +311,7 @@ class Coordinators::Entry final : public coordinator::RunObserver {
     if (observer_ != nullptr) observer_->on_evaluation(evaluation);
   }
   void on_checkpoint(const coordinator::CheckpointRecord& checkpoint) override {
+    if (!save_request_.lock()->empty()) look();
     if (observer_ != nullptr) observer_->on_checkpoint(checkpoint);
   }
   void on_reason(std::string_view reason) override {
@@ -341,6 +348,7 @@ class Coordinators::Entry final : public coordinator::RunObserver {
   Guarded<std::vector<coordinator::ExpectedRole>> roles_;
   Guarded<std::optional<plan::Incarnation>> handover_;
   Guarded<std::optional<coordinator::RebalanceRules>> rebalance_;
+  Guarded<std::string> save_request_;
   std::atomic<bool> ignores_stragglers_;
   coordinator::RunObserver* const observer_;
   const OnViewChange& on_view_change_;

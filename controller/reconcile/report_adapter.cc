@@ -62,6 +62,7 @@ plan::JobReport to_plan(const coordinator::Report& report) {
   out.view_change = report.view_change;
   out.rebalance = report.rebalance;
   out.preflight = report.preflight;
+  out.save_answer = report.save_answer;
   out.stragglers = report.stragglers;
   out.cleared = report.cleared;
   out.handed_over = report.handed_over;

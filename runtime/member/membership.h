@@ -4,10 +4,11 @@
 // own, faults, leaving.
 //
 // Threads: the training thread owns it and calls wait_view() and leave(); the reports, status(),
-// is_to_save(), newest_view() and draining() may be called from any thread. The hooks run on the membership's
-// thread, without locks held. When the coordinator goes away, training goes on: the membership re-attaches
-// with back-off and jitter for `reattach_limit`, and only then ends. What it meets meanwhile, and before it
-// is welcomed, it logs (trouble.h). Ends, as status() tells; whichever is first stays:
+// is_to_save(), newest_view(), draining() and saves_asked() may be called from any thread. The hooks run on
+// the membership's thread, without locks held. When the coordinator goes away, training goes on: the
+// membership re-attaches with back-off and jitter for `reattach_limit`, and only then ends. What it meets
+// meanwhile, and before it is welcomed, it logs (trouble.h). Ends, as status() tells; whichever is first
+// stays:
 //   ABORTED            evicted; the message is the coordinator's reason
 //   DATA_LOSS          evicted, and what this one holds must not be saved: others have it and go on, the
 //                      members' weights differ, or a part went with a server
@@ -81,6 +82,9 @@ class Membership {
   // The newest generation that is to be drained: finish the step under way, then wait_view(). 0: none. For an
   // observer, which is in no view: the training is over, unless 0. One atomic read.
   virtual Generation draining() const = 0;
+
+  // How often a checkpoint was asked for; a request may count more than once. One atomic read.
+  virtual std::uint64_t saves_asked() const = 0;
 
   virtual Progress& progress() = 0;  // the training thread's board
   // The next heartbeat goes at once, not at its time: for what would come too late then.

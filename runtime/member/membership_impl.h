@@ -52,6 +52,7 @@ class MembershipImpl final : public Membership {
   const std::string& member_id() const override { return member_id_; }
   Generation newest_view() const override { return {state_.lock()->view.generation()}; }
   Generation draining() const override { return {draining_.load(std::memory_order_acquire)}; }
+  std::uint64_t saves_asked() const override { return saves_asked_.load(std::memory_order_acquire); }
   Progress& progress() override { return progress_; }
   void beat_now() override { state_.lock()->beat_due = true; }
   absl::Status status() const override { return state_.lock()->status; }
@@ -127,7 +128,7 @@ class MembershipImpl final : public Membership {
   const std::string member_id_;
   v1::Welcome welcome_;
   Progress progress_{&clock_};
-  std::atomic<std::uint64_t> draining_{0};
+  std::atomic<std::uint64_t> draining_{0}, saves_asked_{0};
   mutable Guarded<State> state_;
 
   // The thread's alone; leave()'s once the thread has ended.

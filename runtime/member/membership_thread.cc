@@ -216,6 +216,9 @@ void MembershipImpl::on_message(std::uint64_t stream, const v1::CoordinatorMessa
       draining_.store(std::max(known, message.drain().generation()), std::memory_order_release);
       break;
     }
+    case v1::CoordinatorMessage::kSave:
+      saves_asked_.fetch_add(1, std::memory_order_acq_rel);
+      break;
     case v1::CoordinatorMessage::kTaken:
       state->taken = std::max(state->taken, message.taken().heartbeat());
       state->reports.taken(message.taken().heartbeat());

@@ -53,7 +53,10 @@ Decision StepMachine::applied(Step step, const Agreement& agreed) {
   step_before_ = step_;
   step_ = step;
   agreed_ = agreed;
-  if (agreed.save && rank_ != 0) saved_step_ = step;  // rank 0 does it now
+  if (agreed.save && rank_ != 0) {  // rank 0 does it now
+    saved_step_ = step;
+    asked_to_save_ = false;
+  }
   return after_step();
 }
 
@@ -107,18 +110,20 @@ std::optional<std::string_view> StepMachine::checkpoint_reason() const {
   if (ending_ == Ending::kFinished && regular) return "training is finished";
   if (agreed_.drain && plan_.servers) return "the view is drained";
   if (!agreed_.save) return std::nullopt;
+  if (asked_to_save_) return "it was asked for";
   return passes_checkpoint(step_) ? "everySteps" : "everySeconds";
 }
 
 bool StepMachine::wants_save(TimePoint now) const {
   if (rank_ != 0 || !plan_.saves) return false;
   const bool late = plan_.checkpoint_time > Duration::zero() && now - saved_at_ >= plan_.checkpoint_time;
-  return passes_checkpoint(step_ + 1) || late;
+  return passes_checkpoint(step_ + 1) || late || asked_to_save_;
 }
 
 Decision StepMachine::checkpointed(TimePoint now) {
   saved_step_ = step_;
   saved_at_ = now;
+  asked_to_save_ = false;
   return after_checkpoint();
 }
 

@@ -95,6 +95,8 @@ class StepMachine {
   bool target_reached() const { return target_reached_; }
   // Whether a checkpoint is due after the step that begins now. Rank 0's wish; it comes back in applied().
   bool wants_save(TimePoint now) const;
+  // Somebody asked for a checkpoint: one is due until one is saved.
+  void ask_to_save() { asked_to_save_ = true; }
   const StepPlan& plan() const { return plan_; }
 
   Decision prepared(const StepPlan& plan);
@@ -154,6 +156,7 @@ class StepMachine {
   Ending ending_ = Ending::kNone;
   Step saved_step_ = -1;  // -1: no state yet
   TimePoint saved_at_{};
+  bool asked_to_save_ = false;
 };
 
 }  // namespace paceline::trainer

@@ -114,6 +114,10 @@ Decision Trainer::fail(const absl::Status& error) {
 Decision Trainer::step() {
   if (parts_.stop.requested() && may_leave_alone()) return machine_.stopped();
   const bool leaves = parts_.stop.requested();
+  if (const std::uint64_t asked = parts_.membership.saves_asked(); asked != saves_asked_) {
+    saves_asked_ = asked;
+    machine_.ask_to_save();
+  }
   const bool drains = parts_.membership.draining() >= group_.generation || (leaves && others_go_on());
   const Agreement wishes{leaves && !others_go_on(), drains,
                          machine_.wants_save(now()) && !server_state_.busy() &&

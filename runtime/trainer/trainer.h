@@ -205,7 +205,8 @@ class Trainer {
   TimePoint viewed_at_{}, aligned_at_{};  // of the present view
   bool begins_view_ = false;              // it has taken no step in it
   bool stepped_ = false;
-  bool lack_told_ = false;  // that it has no NCCL, where that is all that gradients lack
+  std::uint64_t saves_asked_ = 0;  // of the membership's, that the machine knows of
+  bool lack_told_ = false;         // that it has no NCCL, where that is all that gradients lack
   TimePoint started_{}, training_since_{};
 
   ViewLinks links_;  // last: its hooks use all of the above

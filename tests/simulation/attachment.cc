@@ -145,6 +145,8 @@ void Attachment::on_message(const v1::CoordinatorMessage& message) {
     case v1::CoordinatorMessage::kDrain:
       draining_ = std::max(draining_, message.drain().generation());
       break;
+    case v1::CoordinatorMessage::kSave:
+      break;
     case v1::CoordinatorMessage::kTaken:
       taken_ = std::max(taken_, message.taken().heartbeat());
       reports_.taken(message.taken().heartbeat());

@@ -145,6 +145,7 @@ class ScriptedMembership final : public member::Membership {
   }
   void set_elastic() { welcome_.set_elastic(true); }
   void drain(Generation generation) { draining_.store(generation.value); }
+  void ask_to_save() { saves_asked_.fetch_add(1); }
   // Runs in the training thread when it reports a fault; without locks.
   std::function<void(const v1::PeerFault&)> on_fault;
 
@@ -188,6 +189,7 @@ class ScriptedMembership final : public member::Membership {
     return {view_.generation()};
   }
   Generation draining() const override { return {draining_.load()}; }
+  std::uint64_t saves_asked() const override { return saves_asked_.load(); }
   member::Progress& progress() override { return progress_; }
   void beat_now() override {
     ++beats_;
@@ -267,7 +269,7 @@ class ScriptedMembership final : public member::Membership {
   v1::Welcome welcome_;
   std::atomic<int> beats_{0};
   member::Progress progress_;
-  std::atomic<std::uint64_t> draining_{0};
+  std::atomic<std::uint64_t> draining_{0}, saves_asked_{0};
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   v1::View view_, offered_;

@@ -53,7 +53,7 @@ struct Names<api::StragglerKind>
     : ApiNames<api::StragglerKind, api::StragglerKind::kSlowLink, api::StragglerKind::kSlow> {};
 template <>
 struct Names<api::StragglerCause>
-    : ApiNames<api::StragglerCause, api::StragglerCause::kUnfit, api::StragglerCause::kUnknown> {};
+    : ApiNames<api::StragglerCause, api::StragglerCause::kRequested, api::StragglerCause::kUnknown> {};
 template <>
 struct Names<api::StragglerAction>
     : ApiNames<api::StragglerAction, api::StragglerAction::kRebalance, api::StragglerAction::kReport> {};
@@ -61,6 +61,10 @@ template <>
 struct Names<api::ReplacementOutcome>
     : ApiNames<api::ReplacementOutcome, api::ReplacementOutcome::kOverBefore,
                api::ReplacementOutcome::kOverBefore> {};
+
+template <>
+struct Names<api::RequestOutcome>
+    : ApiNames<api::RequestOutcome, api::RequestOutcome::kFailed, api::RequestOutcome::kFailed> {};
 
 template <HasFields T>
 Json fields_to_json(const T& value);

@@ -1,4 +1,4 @@
-// suspend, resume, scale, events, explain, top, and watching.
+// suspend, resume, scale, checkpoint, replace, events, explain, top, and watching.
 
 #include "cli/cluster/changes.h"
 #include "tests/unit/cli/cluster/cluster_fixture.h"
@@ -80,6 +80,72 @@ TEST_F(ClusterTest, ScaleLooksAgainWhenSomebodyElseWasFaster) {
   ASSERT_TRUE(scale_job(call_, "digits", {{Role::kWorker, 4}}).ok());
   EXPECT_EQ(server_.requests("PATCH"), 2);
   EXPECT_EQ(stored().at("metadata").at("labels").at("x"), "y");
+}
+
+// A controller that answers every request so.
+class RequestTest : public ClusterTest {
+ protected:
+  RequestTest() { add_job(job_object("digits", "Running")); }
+  void answer_with(const std::string& outcome, const std::string& message) {
+    on_pause_ = [this, outcome, message] {
+      server_.change("trainingjobs", "team-a", "digits", [&](kube::Json& job) {
+        for (const char* kind : {"checkpoint", "replace"}) {
+          const std::string& text =
+              kube::text_at(job, {"metadata", "annotations", std::string("paceline.dev/") + kind});
+          if (!text.empty())
+            job["status"]["requests"][kind] = {{"text", text}, {"outcome", outcome}, {"message", message}};
+        }
+      });
+    };
+  }
+};
+
+TEST_F(RequestTest, CheckpointIsWaitedFor) {
+  answer_with("Done", "the checkpoint of step 121 is written");
+  EXPECT_EQ(printed(checkpoint_job(call_, "digits")),
+            "trainingjob.paceline.dev/digits: the checkpoint of step 121 is written\n");
+  EXPECT_EQ(server_.requests("PATCH"), 1);
+  EXPECT_EQ(printed(checkpoint_job(call_, "digits")),
+            "trainingjob.paceline.dev/digits: the checkpoint of step 121 is written\n")
+      << "another time is another request";
+  EXPECT_EQ(server_.requests("PATCH"), 2);
+}
+
+TEST_F(RequestTest, ReplacementNamesItsMember) {
+  answer_with("Done", "pod digits-worker-2-1 is to take over from pod digits-worker-2-0");
+  EXPECT_THAT(printed(replace_member(call_, "digits", "worker/2")), HasSubstr("digits-worker-2-1"));
+  const kube::Json job = stored();
+  EXPECT_EQ(kube::text_at(job, {"metadata", "annotations", "paceline.dev/replace"}).rfind("worker-2@", 0),
+            0U);
+  for (const char* other : {"worker", "boss-1", ""})
+    EXPECT_TRUE(absl::IsInvalidArgument(replace_member(call_, "digits", other))) << other;
+  EXPECT_TRUE(absl::IsFailedPrecondition(replace_member(call_, "digits", "worker-7"))) << "there is none";
+  EXPECT_TRUE(absl::IsFailedPrecondition(replace_member(call_, "digits", "chief-0")))
+      << "restartPolicy Never";
+  EXPECT_EQ(server_.requests("PATCH"), 1);
+}
+
+TEST_F(RequestTest, RefusalAndFailureAreErrors) {
+  for (const char* outcome : {"Refused", "Failed"}) {
+    answer_with(outcome, "no space left");
+    EXPECT_TRUE(absl::IsFailedPrecondition(checkpoint_job(call_, "digits"))) << outcome;
+  }
+}
+
+TEST_F(RequestTest, RequestThatIsNotAnsweredIsGivenUp) {
+  EXPECT_TRUE(absl::IsDeadlineExceeded(checkpoint_job(call_, "digits")));
+  answer_with("UnderWay", "members save after the step under way");
+  EXPECT_TRUE(absl::IsDeadlineExceeded(checkpoint_job(call_, "digits")))
+      << "it has looked, and never does it";
+}
+
+TEST_F(RequestTest, JobThatDoesNotTrainIsNotAsked) {
+  for (const char* phase : {"Starting", "Suspended", "Succeeded", "Failed"}) {
+    set_phase(phase);
+    EXPECT_TRUE(absl::IsFailedPrecondition(checkpoint_job(call_, "digits"))) << phase;
+    EXPECT_TRUE(absl::IsFailedPrecondition(replace_member(call_, "digits", "worker-0"))) << phase;
+  }
+  EXPECT_EQ(server_.requests("PATCH"), 0);
 }
 
 TEST(ScalingTest, RoleAndNumber) {

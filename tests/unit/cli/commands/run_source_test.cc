@@ -151,6 +151,24 @@ TEST_F(RunSourceTest, EditsAreForTheOwner) {
   EXPECT_TRUE(absl::IsFailedPrecondition(edit_run(store_, "mine", {.suspend = true}, "suspend")));
 }
 
+TEST_F(RunSourceTest, RequestsAreAnnotationsOfItsFile) {
+  RunEdits edits(run_->folder());
+  (void)edits.look();
+  const kube::Json patch = {{"metadata",
+                             {{"uid", "mine"},
+                              {"annotations",
+                               {{"paceline.dev/checkpoint", "now"},
+                                {"paceline.dev/replace", "worker-1@now"},
+                                {"example.org/other", "x"}}}}}};
+  ASSERT_TRUE(source_.patch("", "mine", patch, "checkpoint").ok());
+  const auto edit = edits.look();
+  ASSERT_TRUE(edit.has_value());
+  EXPECT_EQ(edit->requests, (std::map<std::string, std::string>{{"paceline.dev/checkpoint", "now"},
+                                                                {"paceline.dev/replace", "worker-1@now"}}));
+  ASSERT_TRUE(source_.patch("", "mine", patch, "checkpoint").ok());
+  EXPECT_FALSE(edits.look().has_value()) << "nothing is new";
+}
+
 TEST_F(RunSourceTest, AnEditIsDoneWhenTheOwnerHasLookedAtIt) {
   std::ostringstream out, err;
   Call call = call_to(out, err);

@@ -111,6 +111,7 @@ class Player {
                                         .excludes = line.has("excludes"),
                                         .most = static_cast<int>(line.number("excludes")),
                                         .replaced = {Role::kWorker}};
+    config.save_request = line.text("save");
     if (line.has("lost")) config.lost.push_back({.fault = {.index = static_cast<int>(line.number("lost"))}});
     if (line.has("finished"))
       config.finished.push_back({Role::kWorker, static_cast<int>(line.number("finished"))});
@@ -172,6 +173,7 @@ class Player {
     if (command == "rebalance")
       return Rebalance{line.words[1] == "on" ? std::optional(kRules) : std::nullopt};
     if (command == "refused") return Refused{line.words[1]};
+    if (command == "save") return Save{line.words.size() > 1 ? line.words[1] : ""};
     if (command == "resize") {
       Resize resize{
           {{Role::kChief, chiefs_}, {Role::kWorker, static_cast<int>(line.number("worker")), standby_}}};
@@ -236,6 +238,7 @@ class Player {
     if (command == "checkpoint") {
       message.mutable_checkpoint()->set_step(line.number("step"));
       message.mutable_checkpoint()->set_path(line.text("path"));
+      message.mutable_checkpoint()->set_error(line.text("error"));
     }
     return Received{stream, message};
   }
@@ -394,6 +397,8 @@ class Player {
               str_cat(names.empty() ? ": " : ", ", each.member_id(), " at ", each.address().local_socket());
         return str_cat("Preflight ", message.preflight().number(), names);
       }
+      case v1::CoordinatorMessage::kSave:
+        return "Save";
       case v1::CoordinatorMessage::kTaken:
         return str_cat("Taken ", message.taken().heartbeat());
       case v1::CoordinatorMessage::kEvict:
@@ -434,6 +439,9 @@ class Player {
          << ", goodput " << static_cast<int>(report.goodput * 100 + 0.5) << " %\n";
     if (report.weights_checked_step > 0)
       at() << "  weights are equal at step " << report.weights_checked_step << "\n";
+    if (const auto& answer = report.save_answer)
+      at() << "  " << answer->request << " is answered: step " << answer->step
+           << (answer->error.empty() ? "" : ", " + answer->error) << "\n";
     if (!report.checkpoint_path.empty()) at() << "  checkpoint " << report.checkpoint_path << "\n";
     if (report.last_evaluation) at() << "  evaluated at step " << report.last_evaluation->step << "\n";
     for (const LostMember& lost : report.lost)

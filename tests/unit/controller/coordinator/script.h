@@ -14,6 +14,7 @@
 //   rebalance on | rebalance off                     also job rebalance=1 batch=N: lostSeconds is 0
 //   job preflight=FACTOR [excludes=N, of the workers]
 //   checked STREAM number=N compute_ms=N [link_ms=N] [error=X]
+//   save [TEXT]                                      also job save=TEXT
 //   handover ROLE INDEX NUMBER | handover none       also, of a worker, job handover=INDEX [number=N]
 //   wait MS                                          time passes, with a tick every 50 ms
 //   away MS                                          time passes, and the coordinator sees nothing of it
@@ -22,9 +23,9 @@
 //   [stale=N]] [gpu=NAME] [part=NAME [part_ms=N]] [own_ms=N, of each of `times`, which are of the steps from
 //   first=N on [left_ms=N, that the rest of a partial step would have taken]] [left=N samples] [begun_ms=N]
 //   fault STREAM ID [gen=N] [reason=X] leave STREAM finished|failed|stopped [reason=X] [model=X] checkpoint
-//   STREAM step=N path=X caught STREAM [gen=N] [error=X] end STREAM [reason=X] pod ROLE INDEX [pod=X]
-//   [exit=N] [signal=N] [reason=X] absent ROLE INDEX [pod=X] [within=X] empty STREAM | again STREAM a message
-//   without content; a second Hello stop REASON report
+//   STREAM step=N path=X [error=X] caught STREAM [gen=N] [error=X] end STREAM [reason=X] pod ROLE INDEX
+//   [pod=X] [exit=N] [signal=N] [reason=X] absent ROLE INDEX [pod=X] [within=X] empty STREAM | again STREAM a
+//   message without content; a second Hello stop REASON report
 // In values, "_" stands for a blank.
 
 #include <string>

@@ -116,6 +116,28 @@ TEST(StepMachine, ASaveIsAnnouncedBeforeItsStepByRank0Alone) {
   EXPECT_FALSE(training(plan, 0, 3).wants_save(at(100)));
 }
 
+TEST(StepMachine, CheckpointThatIsAskedForIsDueUntilOneIsSaved) {
+  const StepPlan plan = plan_of(10, {.saves = true});
+  StepMachine first = training(plan, 0, 2), second = training(plan, 1, 2);
+  EXPECT_FALSE(first.wants_save(at(1)));
+  first.ask_to_save();
+  second.ask_to_save();
+  EXPECT_TRUE(first.wants_save(at(1)));
+  EXPECT_FALSE(second.wants_save(at(1))) << "rank 0 saves";
+  EXPECT_EQ(first.applied(3, {}).todo, Todo::kStep) << "an earlier one is being written";
+  EXPECT_TRUE(first.wants_save(at(2)));
+  EXPECT_EQ(first.applied(4, {.save = true}).todo, Todo::kCheckpoint);
+  EXPECT_EQ(first.checkpointed(at(3)).todo, Todo::kStep);
+  EXPECT_FALSE(first.wants_save(at(3)));
+  second.applied(4, {.save = true});
+  second.viewed(0);
+  second.aligned(4, 4, false, at(3));
+  EXPECT_FALSE(second.wants_save(at(3))) << "rank 0 did it";
+  StepMachine unable = training(plan_of(10, {}), 0, 2);
+  unable.ask_to_save();
+  EXPECT_FALSE(unable.wants_save(at(1))) << "there is no place for checkpoints";
+}
+
 TEST(StepMachine, ATargetEndsTheJob) {
   struct Case {
     Target target;

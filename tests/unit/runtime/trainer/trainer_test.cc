@@ -277,6 +277,21 @@ TEST(Trainer, ALoadThatTakesItsTimeIsWaitedForByConnectedMembers) {
   }
 }
 
+TEST(Trainer, Rank0SavesWhenItIsAskedTo) {
+  const TemporaryFolder folder;
+  v1::TrainingSpec spec = step_spec(8, 32);
+  save_in(spec, folder.path(), 0);
+  ThreadJob job(2, spec, step_workload(kStepTrain, kStepTest));
+  job.member(0).options.on_hash = [&job](Step step, std::uint64_t) {
+    if (step == 3) job.member(0).membership->ask_to_save();
+  };
+  job.run_view({0, 1});
+  const auto saved = job.member(0).membership->checkpoints();
+  ASSERT_EQ(saved.size(), 1u);
+  EXPECT_EQ(saved[0].step(), 4) << "after the step that follows";
+  EXPECT_EQ(saved[0].error(), "");
+}
+
 TEST(Trainer, Rank0WritesCheckpointsAndTheModelAndSaysSo) {
   const TemporaryFolder folder;
   v1::TrainingSpec spec = step_spec(6, 32);
