@@ -132,6 +132,32 @@ browserTest("ErrorOfAnActionIsShownWithItsHelp", { failsRequests: true }, async 
   await gone(dialog(page));
 });
 
+browserTest("RequestSaysWhatBecomesOfIt", {}, async ({ page, mock, open }) => {
+  const job = mock.world.jobs.get(KEY)!;
+  const at = new Date(mock.world.now()).toISOString();
+  job.requests = { checkpoint: { at, outcome: "UnderWay", message: "members save after the step under way" } };
+  await open(HEADLINE);
+  await seen(page.getByText("members save after the step under way"));
+  job.requests = {
+    checkpoint: { at, outcome: "Done", message: "the checkpoint of step 7 is written" },
+    replace: { at, outcome: "Refused", message: "it has no worker-99" },
+  };
+  mock.world.touch(job);
+  mock.publish();
+  await seen(page.getByText("Replacement by request refused:"));
+  await gone(page.getByText("members save after the step under way"));
+  assert.equal(await page.getByText("is written").count(), 0);
+});
+
+browserTest("MemberThatMayNotBeReplacedSaysWhyInItsNote", {}, async ({ page, mock, open }) => {
+  mock.world.jobs.get(KEY)!.forbidden.set("replace", "you may not update it");
+  await open(HEADLINE);
+  const button = page.locator(".note-warning").getByRole("button", { name: "Replace" });
+  assert.equal(await button.getAttribute("aria-disabled"), "true");
+  await button.click({ force: true });
+  assert.equal(await dialog(page).count(), 0);
+});
+
 browserTest("ActionsAreEventsWithTheUsersName", {}, async ({ page, open }) => {
   await open(`${HEADLINE}/events`);
   await seen(page.getByText("the job's pods were made"));

@@ -180,7 +180,21 @@ browserTest("YamlIsTheJobAsWritten", {}, async ({ page, mock, open }) => {
   assert.equal((await yaml.innerText()).trimEnd(), yamlOf(mock.world.jobs.get("research/gpt-medium-pretrain")!).trimEnd());
 });
 
-browserTest("TwoRunsAreCompared", {}, async ({ page, open }) => {
+browserTest("ProgramOfItsOwnShowsWhatItTells", {}, async ({ page, mock, open }) => {
+  mock.world.jobs.get("research/gpt-medium-pretrain")!.own = "told";
+  await open(HEADLINE);
+  await seen(page.getByRole("img", { name: /^Steps\/s over steps/ }));
+  assert.equal(await page.locator(".chart").count(), 1);
+});
+
+browserTest("ProgramOfItsOwnThatTellsNothingSaysSo", {}, async ({ page, mock, open }) => {
+  mock.world.jobs.get("research/gpt-medium-pretrain")!.own = "silent";
+  await open(HEADLINE);
+  await seen(page.getByRole("heading", { name: "No steps yet" }));
+  assert.equal(await page.locator(".chart").count(), 0);
+});
+
+browserTest("TwoJobsAreCompared", {}, async ({ page, open }) => {
   await open("#/compare");
   await page.getByLabel("First").selectOption("research/gpt-small-baseline");
   await page.getByLabel("Second").selectOption("research/gpt-small-wider");

@@ -182,6 +182,23 @@ browserTest("ServerThatIsGoneShowsABannerUntilItIsBack", { failsRequests: true }
   await gone(page.getByTitle("vision/mnist-smoke"));
 });
 
+browserTest(
+  "ServerOfThisMachineThatHasEndedSaysHowToOpenItAgain",
+  { failsRequests: true, mock: { place: "Local" } },
+  async ({ page, mock, open }) => {
+    await page.clock.install();
+    await open("");
+    await until("the stream", () => mock.listeners === 1);
+    await mock.stop();
+    await seen(page.getByText("Connection lost."));
+    await page.clock.fastForward(6000);
+    await seen(page.getByText("The server of this page has ended"));
+    await seen(page.getByText("paceline dashboard", { exact: true }));
+    await gone(page.getByText("Connection lost."));
+    await seen(page.getByRole("table", { name: "Jobs" }));
+  },
+);
+
 browserTest("ServerThatIsNotThereYetIsWaitedFor", { failsRequests: true }, async ({ page, mock, open }) => {
   mock.failures = [{ path: /^\/session$/, status: 503, code: "Unavailable", message: "the server starts" }];
   await open("");

@@ -160,6 +160,7 @@ export interface Status {
   conditions?: { type: string; status: string; reason?: string; message?: string; lastTransitionTime?: string }[];
   members?: Member[];
   stragglers?: Straggler[];
+  requests?: Requests;
   fault?: Fault;
   view?: {
     generation?: number;
@@ -174,6 +175,18 @@ export interface Status {
   model?: string;
 }
 
+// What somebody asked of the job, and what came of it.
+export interface Request {
+  text?: string;
+  at?: string;
+  outcome: "UnderWay" | "Done" | "Refused" | "Failed";
+  message?: string;
+}
+export interface Requests {
+  checkpoint?: Request;
+  replace?: Request;
+}
+
 export interface Role {
   replicas?: number;
   minReplicas?: number;
@@ -182,7 +195,7 @@ export interface Role {
 
 export interface TrainingJob {
   metadata?: { name?: string; namespace?: string };
-  spec?: { replicaSpecs?: Record<string, Role> };
+  spec?: { replicaSpecs?: Record<string, Role>; training?: unknown };
   status?: Status;
 }
 
@@ -212,7 +225,7 @@ export interface HeatMap {
   version: string;
   stepsPerColumn: number;
   steps: number[];
-  members: { name: string; rank: number; node?: string; pod?: string }[];
+  members: { name: string; rank?: number; node?: string; pod?: string }[]; // without a rank: in no view now
   parts: string[];
   values: Record<string, Numbers[]>;
 }

@@ -109,7 +109,7 @@ function Ranks({ map, picture }: { map: HeatMap; picture: Picture }) {
           <tbody>
             {picture.order.map((row) => (
               <tr key={row}>
-                <td>{map.members[row]!.rank}</td>
+                <td>{map.members[row]!.rank ?? "-"}</td>
                 <td>{map.members[row]!.name}</td>
                 <td>{map.members[row]!.node ?? "-"}</td>
                 <td class="number">{factor(picture.means[row])}</td>
@@ -128,7 +128,7 @@ function usePicture(map: HeatMap, settings: HeatSettings, isDark: boolean): Pict
   return useMemo(() => {
     const order = orderRows(map, means, settings.order);
     const nodes = order.map((row) => map.members[row]!.node ?? map.members[row]!.name);
-    const labels = order.map((row) => String(map.members[row]!.rank));
+    const labels = order.map((row) => String(map.members[row]!.rank ?? map.members[row]!.name));
     return { matrix, means, order, labels, nodes, relative: settings.relative, dark: isDark, steps: map.steps };
   }, [matrix, means, settings.order, settings.relative, isDark]);
 }

@@ -1,4 +1,4 @@
-// How the second of two runs differs from the first, as the comparison prints it.
+// How the second of two jobs differs from the first, as the comparison prints it.
 
 import { fixed } from "../format/numbers.ts";
 

@@ -9,7 +9,8 @@ export const partName = (part: string): string => PART_NAMES[part] ?? part;
 
 export function memberText(map: HeatMap, row: number): string {
   const member = map.members[row]!;
-  return `rank ${member.rank} (${member.name}${member.node ? ` on ${member.node}` : ""})`;
+  const name = `${member.name}${member.node ? ` on ${member.node}` : ""}`;
+  return member.rank === undefined ? name : `rank ${member.rank} (${name})`;
 }
 
 export function stepText(map: HeatMap, column: number): string {

@@ -86,7 +86,7 @@ export function rowMeans(matrix: Matrix): Float32Array {
 // Which row of the matrix is drawn at each place.
 export function orderRows(map: HeatMap, means: Float32Array, order: Order): number[] {
   const places = map.members.map((_, row) => row);
-  const rank = (row: number) => map.members[row]!.rank;
+  const rank = (row: number) => map.members[row]!.rank ?? Number.MAX_SAFE_INTEGER; // those in no view come last
   const mean = (row: number) => (Number.isNaN(means[row]!) ? -Infinity : means[row]!);
   if (order === "slowest") return places.sort((a, b) => mean(b) - mean(a) || rank(a) - rank(b));
   if (order === "node")

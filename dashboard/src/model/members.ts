@@ -30,10 +30,13 @@ export function gpuErrors(gpu: Gpu): string {
 // Of a run of this machine by its own process, which knows them to the last; the job's status may be older.
 export const membersOf = (job: TrainingJob): Member[] => job.status?.run?.members ?? job.status?.members ?? [];
 
-// Members that train come first, by rank; those without one by role and index.
+const ROLES = ["chief", "worker", "ps", "evaluator"];
+
+// Members that train come first, by rank; those without one by role, as everywhere, and index.
 export function byRank(members: readonly Member[]): Member[] {
   const place = (member: Member) => (member.rank >= 0 ? member.rank : Number.MAX_SAFE_INTEGER);
-  return [...members].sort((a, b) => place(a) - place(b) || (a.role ?? "").localeCompare(b.role ?? "") || a.index - b.index);
+  const role = (member: Member) => ROLES.indexOf(member.role ?? "worker");
+  return [...members].sort((a, b) => place(a) - place(b) || role(a) - role(b) || a.index - b.index);
 }
 
 const MOST_WORKERS = 256;

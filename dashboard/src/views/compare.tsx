@@ -1,4 +1,4 @@
-// Two runs: their curves over each other, and their figures side by side.
+// Two jobs: their curves over each other, and their figures side by side.
 
 import { useEffect, useMemo } from "preact/hooks";
 import { getSeries, jobPath } from "../api/client.ts";
@@ -42,7 +42,7 @@ const idOf = (row: Row): string => `${row.namespace}/${row.name}`;
 
 function Figures({ a, b }: { a: Row; b: Row }) {
   return (
-    <div class="scroll-x" tabIndex={0} role="region" aria-label="Figures of both runs">
+    <div class="scroll-x" tabIndex={0} role="region" aria-label="Figures of both jobs">
       <table class="plain figures-table">
         <thead>
           <tr>
@@ -56,7 +56,7 @@ function Figures({ a, b }: { a: Row; b: Row }) {
               {b.name}
             </th>
             <th scope="col" class="number">
-              Difference
+              Second to first
             </th>
           </tr>
         </thead>
@@ -122,7 +122,7 @@ function Curves({ a, b, names, axis }: { a: Series; b: Series; names: [string, s
   );
 }
 
-// Two runs seldom have points at the same places: the gaps that the other one's points leave are filled between a line's own.
+// Two jobs seldom have points at the same places: the gaps that the other one's points leave are filled between a line's own.
 function bridged(line: (number | null)[]): (number | null)[] {
   const result = [...line];
   let last = -1;
@@ -207,7 +207,7 @@ export function CompareView({ params }: { params: URLSearchParams }) {
   const error = first.error ?? second.error;
   return (
     <div class="compare">
-      <h1>Compare two runs</h1>
+      <h1>Compare two jobs</h1>
       <div class="panel-tools">
         <Choice label="First" value={ids[0]} ids={all} onChange={(id) => go(id, ids[1], axis)} />
         <Choice label="Second" value={ids[1]} ids={all} onChange={(id) => go(ids[0], id, axis)} />

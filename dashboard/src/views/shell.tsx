@@ -1,6 +1,6 @@
 // The frame around every view: head, connection, what has just happened, and which view the address asks for.
 
-import { useEffect } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import type { Session } from "../api/types.ts";
 import { exactTime, zoneName } from "../format/times.ts";
 import { compareHref, jobsHref, type Route } from "../model/route.ts";
@@ -91,11 +91,31 @@ function Head({ current, signedIn }: { current: Route; signedIn: Session | null 
   );
 }
 
-function Banner() {
+const GONE = 5000; // ms without a connection: the server of this machine has ended most likely
+
+// The dashboard of this machine lives no longer than the command that serves it; that of a cluster comes back.
+function Banner({ local }: { local: boolean }) {
   const up = useCell(connected);
+  const [gone, setGone] = useState(false);
+  useEffect(() => {
+    setGone(false);
+    if (up || !local) return;
+    const timer = setTimeout(() => setGone(true), GONE);
+    return () => clearTimeout(timer);
+  }, [up, local]);
   return (
     <div role="status" class="banner-place">
-      {!up && (
+      {!up && gone && (
+        <div class="banner">
+          <Icon name="warning" />
+          <span>
+            The server of this page has ended, or can't be reached; what you see is the last that it told.{" "}
+            <code>paceline run --dashboard</code> ends with its run. <code>paceline dashboard</code> shows all runs of this machine: open
+            the address that it prints.
+          </span>
+        </div>
+      )}
+      {!up && !gone && (
         <div class="banner">
           <span class="spinner" aria-hidden="true" />
           Connection lost. What you see may be old; the page reconnects by itself.
@@ -168,7 +188,7 @@ export function Shell() {
         Skip to the content
       </a>
       <Head current={current} signedIn={state.kind === "in" ? state.session : null} />
-      <Banner />
+      <Banner local={state.kind === "in" && state.session.place === "Local"} />
       <main id="main" tabIndex={-1}>
         {state.kind === "asking" && <Loading what="Paceline" />}
         {state.kind === "unreachable" && <ErrorBox error={state.error} retry={() => void askSessionUntilThere()} />}

@@ -5,6 +5,15 @@ import { SAMPLES, type MockJob } from "./job.ts";
 import { around } from "./random.ts";
 
 export function seriesOf(job: MockJob, version: string, points: number): Series {
+  const series = trainingOf(job, version, points);
+  if (job.own === "silent")
+    return { version, stepsPerPoint: 1, step: [], seconds: [], loss: [], learningRate: [], stepsPerSecond: [], samplesPerSecond: [] };
+  return job.own === "told" ? { ...series, loss: nothing(series), learningRate: nothing(series), evaluations: [] } : series;
+}
+
+const nothing = (series: Series): null[] => series.step.map(() => null);
+
+function trainingOf(job: MockJob, version: string, points: number): Series {
   let stepsPerPoint = 1;
   while (job.step / stepsPerPoint > points) stepsPerPoint *= 2;
   const step = Array.from({ length: Math.floor(job.step / stepsPerPoint) + 1 }, (_, i) => i * stepsPerPoint).slice(1);

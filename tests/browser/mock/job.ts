@@ -1,6 +1,18 @@
 // One job of the mock: what it is, and all that the API says of it, as it stands after so many steps.
 
-import type { Decision, Job, JobEvent, Log, Member, Phase, Row, Straggler, ActionName, Allowed } from "../../../dashboard/src/api/types.ts";
+import type {
+  Decision,
+  Job,
+  JobEvent,
+  Log,
+  Requests,
+  Member,
+  Phase,
+  Row,
+  Straggler,
+  ActionName,
+  Allowed,
+} from "../../../dashboard/src/api/types.ts";
 import { around, noise } from "./random.ts";
 import { heatMap, stepTimes, type Slowness, type Times } from "./times.ts";
 
@@ -55,6 +67,9 @@ export class MockJob {
     this.note("Normal", "Created", "the job's pods were made", this.created + 4000);
     if (story.reason) this.note("Warning", story.reason, story.message ?? story.reason, now - 60_000);
   }
+
+  own: "trains" | "silent" | "told" = "trains"; // the last two: a program of its own, which tells nothing, or of its steps
+  requests: Requests = {};
 
   get ended(): boolean {
     return ["Succeeded", "Failed", "Stopped"].includes(this.phase);
@@ -264,9 +279,10 @@ export class MockJob {
       actions: this.actions(),
       object: {
         metadata: { name: story.name, namespace: story.namespace },
-        spec: { replicaSpecs },
+        spec: { replicaSpecs, ...(this.own === "trains" ? { training: {} } : {}) },
         status: {
           phase: this.phase,
+          requests: this.requests,
           ...(story.reason ? { reason: story.reason, message: story.message } : {}),
           members: this.phase === "Running" ? this.members() : [],
           stragglers: straggler ? [straggler] : [],

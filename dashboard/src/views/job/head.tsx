@@ -1,13 +1,15 @@
 // A job's head: what it is, how far, how fast, and in words what is wrong.
 
 import type { ComponentChildren } from "preact";
-import type { ActionName, Fault, Job, Straggler } from "../../api/types.ts";
+import type { ActionName, Fault, Job, Requests, Straggler } from "../../api/types.ts";
 import * as text from "../../format/numbers.ts";
 import { memberName } from "../../model/members.ts";
 import { compareHref, jobsHref } from "../../model/route.ts";
+import { now } from "../../state/app.ts";
+import { useCell } from "../../state/cell.ts";
 import { Age, Bar, PhaseChip } from "../common.tsx";
 import { Icon } from "../icons.tsx";
-import { Actions } from "./actions.tsx";
+import { ActionButton, Actions } from "./actions.tsx";
 
 function Figure({
   name,
@@ -81,7 +83,7 @@ function Progress({ job: { row } }: { job: Job }) {
   );
 }
 
-function StragglerNote({ straggler, ask }: { straggler: Straggler; ask: (member: string) => void }) {
+function StragglerNote({ job, straggler, ask }: { job: Job; straggler: Straggler; ask: (member: string) => void }) {
   const words = straggler.message ?? `${memberName(straggler)} is slow`;
   return (
     <div class="note note-warning">
@@ -104,10 +106,7 @@ function StragglerNote({ straggler, ask }: { straggler: Straggler; ask: (member:
         )}
       </div>
       {straggler.kind !== "AllSlow" && straggler.action !== "Replace" && (
-        <button type="button" class="button small" onClick={() => ask(memberName(straggler))}>
-          <Icon name="replace" size={14} />
-          Replace
-        </button>
+        <ActionButton job={job} action="replace" icon="replace" title="Replace" small onAsk={() => ask(memberName(straggler))} />
       )}
     </div>
   );
@@ -147,6 +146,39 @@ function FaultNote({ fault, failed, message }: { fault: Fault; failed: boolean; 
   );
 }
 
+const NEWS = 600_000; // ms, that the answer to a request is news
+
+// What became of the newest requests; that of one which was carried out stands in the timeline.
+function RequestNotes({ requests }: { requests: Requests }) {
+  const at = useCell(now);
+  const told = [
+    ["Checkpoint", requests.checkpoint],
+    ["Replacement", requests.replace],
+  ] as const;
+  return (
+    <>
+      {told.map(([what, request]) => {
+        if (!request || request.outcome === "Done") return null;
+        const open = request.outcome === "UnderWay";
+        if (!open && at - Date.parse(request.at ?? "") > NEWS) return null;
+        return (
+          <div key={what} class={`note ${open ? "note-quiet" : "note-warning"}`}>
+            <Icon name={open ? "save" : "warning"} />
+            <div>
+              <p>
+                <b>
+                  {what} by request{open ? "" : request.outcome === "Refused" ? " refused" : " failed"}:
+                </b>{" "}
+                {request.message}
+              </p>
+            </div>
+          </div>
+        );
+      })}
+    </>
+  );
+}
+
 function Notes({ job, ask }: { job: Job; ask: (action: ActionName, member?: string) => void }) {
   const status = job.object.status ?? {};
   const failed = job.row.phase === "Failed";
@@ -154,8 +186,9 @@ function Notes({ job, ask }: { job: Job; ask: (action: ActionName, member?: stri
   return (
     <div class="notes">
       {(status.stragglers ?? []).map((each, i) => (
-        <StragglerNote key={i} straggler={each} ask={(member) => ask("replace", member)} />
+        <StragglerNote key={i} job={job} straggler={each} ask={(member) => ask("replace", member)} />
       ))}
+      <RequestNotes requests={status.requests ?? {}} />
       {status.fault && <FaultNote fault={status.fault} failed={failed} message={status.message} />}
       {!status.fault && status.message && job.row.phase !== "Running" && job.row.phase !== "Succeeded" && (
         <div class={`note ${failed ? "note-error" : "note-quiet"}`}>

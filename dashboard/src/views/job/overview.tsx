@@ -8,7 +8,7 @@ import { LineChart, type Flag } from "../../charts/line_chart.tsx";
 import { accuracyText, aucText, humanSeconds, lossText, short, shortPercent, stepsPerSecond } from "../../format/numbers.ts";
 import { columnsFor, partsOf } from "../../model/heatmap.ts";
 import { jobHref } from "../../model/route.ts";
-import { alignLines, evaluationsOf, pointsOf, type Axis } from "../../model/series.ts";
+import { alignLines, evaluationsOf, pointsOf, type Axis, type Line } from "../../model/series.ts";
 import { replaceAddress } from "../../state/app.ts";
 import { useFollow, useResource, useThrottled } from "../../state/resource.ts";
 import { Empty, ErrorBox, Loaded, Loading, Segmented } from "../common.tsx";
@@ -26,7 +26,19 @@ function flagsOf(items: readonly TimelineItem[], axis: Axis): Flag[] {
   });
 }
 
-function Charts({ series, axis, flags, log }: { series: Series; axis: Axis; flags: readonly Flag[]; log: boolean }) {
+function Charts({
+  series,
+  axis,
+  flags,
+  log,
+  trains,
+}: {
+  series: Series;
+  axis: Axis;
+  flags: readonly Flag[];
+  log: boolean;
+  trains: boolean;
+}) {
   const charts = useMemo(() => {
     const loss = alignLines([pointsOf(series, "loss", axis), evaluationsOf(series, "loss", axis)]);
     const hasAuc = (series.evaluations ?? []).some((each) => each.auc !== undefined);
@@ -49,18 +61,32 @@ function Charts({ series, axis, flags, log }: { series: Series; axis: Axis; flag
     };
   }, [series, axis]);
   const shared = { axis, flags, sync: "job" };
+  // A program of its own tells what it has; of our own training an empty chart says that nothing has come yet.
+  const isShown = (chart: { lines: readonly { values: Line }[] }) =>
+    trains || chart.lines.some(({ values }) => values.some((y) => y !== null));
+  if (![charts.loss, charts.quality, charts.speed, charts.rate].some(isShown))
+    return (
+      <Empty title="No steps yet">
+        <p class="dim">
+          This job runs a program of its own (no spec.training). What it tells of its steps is drawn here; it has told nothing so far. Its
+          logs have what it prints.
+        </p>
+      </Empty>
+    );
   return (
     <div class="charts">
-      <LineChart title="Loss" format={lossText} log={log} {...charts.loss} {...shared} />
-      <LineChart
-        title={charts.hasAuc ? "AUC" : "Accuracy"}
-        format={charts.hasAuc ? aucText : accuracyText}
-        tick={charts.hasAuc ? short : shortPercent}
-        {...charts.quality}
-        {...shared}
-      />
-      <LineChart title="Steps/s" fromZero format={stepsPerSecond} {...charts.speed} {...shared} />
-      <LineChart title="Learning rate" format={short} {...charts.rate} {...shared} />
+      {isShown(charts.loss) && <LineChart title="Loss" format={lossText} log={log} {...charts.loss} {...shared} />}
+      {isShown(charts.quality) && (
+        <LineChart
+          title={charts.hasAuc ? "AUC" : "Accuracy"}
+          format={charts.hasAuc ? aucText : accuracyText}
+          tick={charts.hasAuc ? short : shortPercent}
+          {...charts.quality}
+          {...shared}
+        />
+      )}
+      {isShown(charts.speed) && <LineChart title="Steps/s" fromZero format={stepsPerSecond} {...charts.speed} {...shared} />}
+      {isShown(charts.rate) && <LineChart title="Learning rate" format={short} {...charts.rate} {...shared} />}
     </div>
   );
 }
@@ -109,7 +135,11 @@ function Heat({ job, path, params, newer }: TabProps) {
   if (map.members.length === 0 || map.steps.length === 0)
     return (
       <Empty title="No step times yet">
-        <p class="dim">They come with the members' first heartbeats.</p>
+        <p class="dim">
+          {job.object.spec?.training === undefined
+            ? "A program of its own (no spec.training) has them where it tells of its steps."
+            : "They come with the members' first heartbeats."}
+        </p>
       </Empty>
     );
   const shown = partsOf(map).includes(settings.part) ? settings : { ...settings, part: partsOf(map)[0] ?? "step" };
@@ -165,6 +195,7 @@ export function Overview(props: TabProps) {
   const { job, path, params, newer } = props;
   const axis: Axis = params.get("x") === "time" ? "seconds" : "step";
   const log = params.get("scale") === "log";
+  const trains = job.object.spec?.training !== undefined;
   const series = useResource((signal) => getSeries(path, POINTS, signal), [path]);
   const timeline = useResource((signal) => getTimeline(path, signal), [path]);
   const soon = useThrottled(series.reload, SERIES_INTERVAL);
@@ -207,7 +238,7 @@ export function Overview(props: TabProps) {
           )}
         </div>
         <Loaded resource={series} what="the curves">
-          {(data) => <Charts series={data} axis={axis} flags={flags} log={log} />}
+          {(data) => <Charts series={data} axis={axis} flags={flags} log={log} trains={trains} />}
         </Loaded>
       </section>
       <section class="panel" aria-label="Step time by rank">

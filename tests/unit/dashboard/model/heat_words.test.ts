@@ -34,6 +34,12 @@ test("PatternIsSaidInASentence", () => {
   for (const [slow, expected] of cases) assert.equal(said(mapOf(slow)), expected);
 });
 
+test("MemberWithoutARankIsCalledByItsName", () => {
+  const map = mapOf((row) => (row === 2 ? 2 : 1));
+  delete map.members[2]!.rank;
+  assert.equal(said(map), "Always slow: worker-2 on a, 2.00× the median.");
+});
+
 test("CellIsReadOut", () => {
   const map = mapOf((row) => (row === 1 ? 1.5 : 1));
   assert.equal(

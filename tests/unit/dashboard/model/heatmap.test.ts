@@ -105,6 +105,13 @@ test("RowsAreOrderedByRankSlownessOrNode", () => {
   assert.deepEqual(orderRows(map, means, "node"), [2, 1, 0]);
 });
 
+test("MembersWithoutARankComeLast", () => {
+  const map = mapOf(cells(3, 4, () => 1));
+  delete map.members[0]!.rank;
+  const means = rowMeans(matrixOf(map, "step"));
+  assert.deepEqual(orderRows(map, means, "rank"), [1, 2, 0]);
+});
+
 test("ZoomTakesWholeColumnsInEitherDirection", () => {
   const map = mapOf(cells(2, 10, () => 1));
   assert.deepEqual(stepRange(map, 2, 4), [8, 19]);

@@ -11,6 +11,11 @@ test("RanksComeFirst", () => {
   assert.deepEqual(byRank(members).map(memberName), ["chief-0", "worker-1", "ps-0"]);
 });
 
+test("RolesHaveTheirUsualOrder", () => {
+  const members = ["evaluator", "ps", "worker", "chief"].map((role) => ({ role, index: 0, rank: -1 }));
+  assert.deepEqual(byRank(members).map(memberName), ["chief-0", "worker-0", "ps-0", "evaluator-0"]);
+});
+
 test("MembersAreThoseThatTheRunItselfKnows", () => {
   const member = (step: number) => ({ role: "worker", index: 0, rank: 0, step });
   assert.deepEqual(membersOf({ status: { members: [member(3)] } }), [member(3)]);
