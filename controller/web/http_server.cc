@@ -98,7 +98,7 @@ struct Exchange {
   MHD_Connection* connection = nullptr;
   HttpRequest request;
   std::shared_ptr<PendingAnswer> pending;  // null: the handler is not asked yet
-  bool too_large = false;
+  bool too_large = false, has_nul = false;
   std::shared_ptr<HttpStream> stream;
   HttpStream::Piece piece;  // of the stream: on its way
   std::size_t sent = 0;     // of the piece
@@ -117,6 +117,34 @@ MHD_Result add_header(void* to, MHD_ValueKind, const char* name, const char* val
   std::string& joined = fields[key];
   joined = str_cat(joined, joined.empty() ? "" : ", ", value == nullptr ? "" : value);
   return MHD_YES;
+}
+
+constexpr std::string_view kNul = "%00";
+
+// Decodes as the library does, but for NUL bytes, which would end the text: they stay as they are.
+std::size_t unescape(void*, MHD_Connection*, char* text) {
+  const auto digit = [](char c) {
+    return c >= '0' && c <= '9'   ? c - '0'
+           : c >= 'a' && c <= 'f' ? c - 'a' + 10
+           : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                  : -1;
+  };
+  char* to = text;
+  for (const char* from = text; *from != '\0';) {
+    const int high = *from == '%' ? digit(from[1]) : -1, low = high >= 0 ? digit(from[2]) : -1;
+    const bool is_byte = low >= 0 && high + low > 0;
+    *to++ = is_byte ? static_cast<char>(16 * high + low) : *from;
+    from += is_byte ? 3 : 1;
+  }
+  *to = '\0';
+  return static_cast<std::size_t>(to - text);
+}
+
+bool has_nul(const HttpRequest& request) {
+  const auto is_in = [](std::string_view text) { return text.find(kNul) != std::string_view::npos; };
+  return is_in(request.path) || std::ranges::any_of(request.query, [&](const auto& field) {
+           return is_in(field.first) || is_in(field.second);
+         });
 }
 
 HttpRequest request_of(MHD_Connection* connection, const char* path, const char* method) {
@@ -150,8 +178,8 @@ class HttpServerImpl final : public HttpServer {
         this, MHD_OPTION_LISTEN_SOCKET, socket.fd.get(), MHD_OPTION_CONNECTION_LIMIT, limits_.connections,
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, limits_.head_bytes, MHD_OPTION_CONNECTION_TIMEOUT,
         kSilenceSeconds, MHD_OPTION_NOTIFY_CONNECTION, &on_connection, this, MHD_OPTION_NOTIFY_COMPLETED,
-        &on_completed, this, MHD_OPTION_EXTERNAL_LOGGER, &ignore, nullptr, MHD_OPTION_ARRAY, options,
-        MHD_OPTION_END);
+        &on_completed, this, MHD_OPTION_UNESCAPE_CALLBACK, &unescape, nullptr, MHD_OPTION_EXTERNAL_LOGGER,
+        &ignore, nullptr, MHD_OPTION_ARRAY, options, MHD_OPTION_END);
     if (daemon_ == nullptr) return absl::UnavailableError("the HTTP server could not be started");
     (void)socket.fd.release();  // the daemon's
     thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
@@ -210,6 +238,7 @@ class HttpServerImpl final : public HttpServer {
       exchange->request = request_of(connection, path, method);
       // Refused before it comes where it says so; else where the bound is passed.
       exchange->too_large = server->says_too_large(exchange->request);
+      exchange->has_nul = has_nul(exchange->request);
       *state = exchange.release();
       return static_cast<Exchange*>(*state)->too_large
                  ? server->send(*static_cast<Exchange*>(*state), too_large())
@@ -239,6 +268,8 @@ class HttpServerImpl final : public HttpServer {
       Reply reply(std::make_shared<ReplyTarget>(exchange.pending));
       if (exchange.too_large) {
         reply(too_large());
+      } else if (exchange.has_nul) {
+        reply({400, "%00 is allowed nowhere in an address\n"});
       } else {
         handler_(std::move(exchange.request), std::move(reply));
       }
@@ -253,8 +284,14 @@ class HttpServerImpl final : public HttpServer {
   MHD_Result send(Exchange& exchange, HttpAnswer answer) {
     if (answer.stream != nullptr && streams_ >= limits_.streams)
       answer = {503, str_cat("there are ", limits_.streams, " streams already; try again later\n")};
+    if (limits_.finish != nullptr) limits_.finish(answer);
     MHD_Response* response = nullptr;
-    if (answer.stream != nullptr) {
+    if (answer.stream == nullptr && answer.body.size() > kBlockBytes) {
+      const std::size_t size = answer.body.size();
+      response = MHD_create_response_from_callback(
+          size, kBlockBytes, &read_body, new BodyOf{this, exchange.connection, std::move(answer.body)},
+          &end_body);
+    } else if (answer.stream != nullptr) {
       response = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, kBlockBytes, &read_stream,
                                                    new StreamOf{this, &exchange}, &end_stream);
     } else {
@@ -276,6 +313,22 @@ class HttpServerImpl final : public HttpServer {
         MHD_queue_response(exchange.connection, static_cast<unsigned>(answer.status), response);
     MHD_destroy_response(response);
     return queued;
+  }
+
+  // A large body may take longer than a request, as long as its reader takes some of it.
+  struct BodyOf {
+    HttpServerImpl* server;
+    MHD_Connection* connection;
+    std::string text;
+  };
+  static void end_body(void* of) { delete static_cast<BodyOf*>(of); }
+  static ssize_t read_body(void* of, std::uint64_t at, char* to, std::size_t room) {
+    const BodyOf& body = *static_cast<BodyOf*>(of);
+    if (at >= body.text.size()) return MHD_CONTENT_READER_END_OF_STREAM;
+    body.server->ends_[body.connection] = body.server->clock_.now() + body.server->limits_.slow_reader;
+    const std::size_t size = std::min<std::size_t>(room, body.text.size() - at);
+    std::memcpy(to, body.text.data() + at, size);
+    return static_cast<ssize_t>(size);
   }
 
   struct StreamOf {

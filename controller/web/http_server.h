@@ -35,7 +35,8 @@ struct HttpLimits {
   std::size_t body_bytes = 0;                 // of a request; more get 413
   bool keep_alive = false;                    // several requests for each connection
   Duration request = kConnectionLimit;
-  Duration slow_reader = std::chrono::seconds(20);
+  Duration slow_reader = std::chrono::seconds(20);  // of a stream, or of a body: it takes something meanwhile
+  void (*finish)(HttpAnswer& answer) = nullptr;     // adds what every answer has, also those of the server
 };
 
 // Answers one request. The first call counts; any thread may make it, also when server or connection are

@@ -12,6 +12,7 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -71,6 +72,10 @@ class HttpReader {
       if (!receive()) break;
     }
     return read_;
+  }
+  void at_least(std::size_t bytes) {
+    while (read_.size() < bytes && receive()) {
+    }
   }
   const std::string& rest() {
     while (receive()) {

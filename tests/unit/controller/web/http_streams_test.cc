@@ -41,8 +41,10 @@ class FeedStream final : public HttpStream {
 // With and without TLS.
 class HttpStreamsTest : public ::testing::TestWithParam<bool> {
  protected:
+  static void mark(HttpAnswer& answer) { answer.headers.emplace_back("X-Of-All", "yes"); }
   static constexpr HttpLimits kLimits{
-      .connections = 160, .streams = 128, .body_bytes = 1000, .keep_alive = true};
+      .connections = 160, .streams = 128, .body_bytes = 1000, .keep_alive = true, .finish = &mark};
+  static constexpr std::size_t kLarge = 32 << 20;  // more than the kernel keeps for a reader
 
   void SetUp() override {
     auto server = HttpServer::start(
@@ -57,6 +59,7 @@ class HttpStreamsTest : public ::testing::TestWithParam<bool> {
       return reply({.content_type = "text/event-stream", .stream = std::make_shared<FeedStream>(feed_)});
     if (request.path == "/later") return later_.lock()->push_back(std::move(reply));
     if (request.path == "/never") return;
+    if (request.path == "/large") return reply({200, std::string(kLarge, 'x') + "the end"});
     reply({200, str_cat(request.method, " ", request.path, " ", request.parameter("a"), " ",
                         request.header("x-one"), " ", request.body)});
   }
@@ -80,6 +83,51 @@ TEST_P(HttpStreamsTest, RequestsHaveMethodQueryHeadersAndBody) {
   one.send(
       "POST /a%20b?a=1%2B1&b HTTP/1.1\r\nHost: x\r\nX-One: 1\r\nx-one: 2\r\nContent-Length: 4\r\n\r\nbody");
   EXPECT_THAT(one.until("body"), EndsWith("POST /a b 1+1 1, 2 body"));
+}
+
+TEST_P(HttpStreamsTest, NulInAnAddressIsRefused) {
+  for (const char* address : {"/%00", "/now%00/x", "/now?a=1%00", "/now?a%00=1", "/now?b&a=%00"}) {
+    HttpReader one = reader();
+    one.send(str_cat("GET ", address, " HTTP/1.1\r\nHost: x\r\n\r\n"));
+    EXPECT_THAT(one.until("\r\n\r\n"), StartsWith("HTTP/1.1 400 ")) << address;
+  }
+  HttpReader one = reader();
+  one.send("GET /%zz%4?a=%0%41%e2%82%AC%2 HTTP/1.1\r\nHost: x\r\n\r\n");
+  EXPECT_NE(one.until("%2 ").find("/%zz%4 %0A\xE2\x82\xAC%2"), std::string::npos);
+}
+
+TEST_P(HttpStreamsTest, EveryAnswerIsFinished) {
+  for (const char* request :
+       {"GET /now HTTP/1.1\r\nHost: x\r\n\r\n", "GET /never HTTP/1.1\r\nHost: x\r\n\r\n",
+        "GET /%00 HTTP/1.1\r\nHost: x\r\n\r\n", "GET /stream HTTP/1.1\r\nHost: x\r\n\r\n",
+        "POST /x HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n"}) {
+    HttpReader one = reader();
+    one.send(request);
+    EXPECT_THAT(one.until("\r\n\r\n"), HasSubstr("X-Of-All: yes\r\n")) << request;
+  }
+}
+
+TEST_P(HttpStreamsTest, LargeBodiesMayTakeLongWhileTheyAreRead) {
+  HttpReader one = reader();
+  one.send("GET /large HTTP/1.1\r\nHost: x\r\n\r\n");
+  for (int part = 1; part <= 4; ++part) {
+    one.at_least(part * (kLarge / 5));
+    clock_.advance(kLimits.request);
+  }
+  EXPECT_THAT(one.until("the end"), HasSubstr("Content-Length: 33554439\r\n"));
+}
+
+TEST_P(HttpStreamsTest, LargeBodiesEndWhereNobodyReadsThem) {
+  HttpReader one = reader();
+  one.send("GET /large HTTP/1.1\r\nHost: x\r\n\r\n");
+  one.until("\r\n\r\n");
+  clock_.advance(kLimits.slow_reader);
+  for (int pass = 0; pass < 2; ++pass) {  // the server has looked at its connections before the second
+    HttpReader other = reader();
+    other.send("GET /now HTTP/1.1\r\nHost: x\r\n\r\n");
+    other.until("GET /now");
+  }
+  EXPECT_LT(one.rest().size(), kLarge);
 }
 
 TEST_P(HttpStreamsTest, ConnectionsServeSeveralRequests) {
