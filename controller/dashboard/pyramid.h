@@ -2,11 +2,13 @@
 
 // Numbers by step for a job of any length, in bounded memory: means over columns of 1, 2, 4, ... steps. Level
 // k has columns of 2^k steps and keeps the newest of them, as many as each level has; the last level reaches
-// back to the first step. Fine where it is new, coarse where it is old. Pure.
+// back to the first step. Fine where it is new, coarse where it is old. A NaN says nothing: a mean is of the
+// other numbers, of which the first then stands for it, too. Pure.
 //
 // Memory: columns x (channels + 1) numbers for each level, of which there are log2(steps / columns).
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -88,7 +90,11 @@ class Pyramid {
     for (std::size_t c = 0; c < channels_; ++c) {
       // A running mean, whose error does not grow with the number of steps as a sum's does.
       const Number share = static_cast<Number>(weight) / static_cast<Number>(told);
-      means[c] = told == weight ? values[c] : means[c] + (values[c] - means[c]) * share;
+      if (told == weight || std::isnan(means[c])) {
+        means[c] = values[c];
+      } else if (!std::isnan(values[c])) {
+        means[c] += (values[c] - means[c]) * share;
+      }
     }
   }
 
@@ -128,9 +134,10 @@ class Pyramid {
                end = std::min((column + 1) << up, last.newest + 1);
     for (Step each = begin; each < end; ++each) {
       const std::uint32_t weight = count(last, each);
-      if (weight == 0) continue;
+      const auto value = static_cast<double>(last.means[place(each) * channels_ + channel]);
+      if (weight == 0 || std::isnan(value)) continue;
       told += weight;
-      sum += static_cast<double>(weight) * static_cast<double>(last.means[place(each) * channels_ + channel]);
+      sum += static_cast<double>(weight) * value;
     }
     return told == 0 ? std::numeric_limits<Number>::quiet_NaN()
                      : static_cast<Number>(sum / static_cast<double>(told));

@@ -47,6 +47,7 @@ class StatusSamples {
   std::vector<std::string> names_, view_;
   std::vector<Sample> samples_;
   std::optional<EvaluationPoint> evaluation_;  // the newest
+  std::optional<WallTime> begun_;  // the first start that a status told of; a resumption has another
   std::uint64_t version_ = 0;
 };
 

@@ -4,6 +4,7 @@
 #include <array>
 #include <chrono>
 #include <cmath>
+#include <cstdio>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -39,7 +40,13 @@ constexpr std::array kKinds = {
     Kind{"StragglerRebalanced", "Rebalance"},
     Kind{"PreflightPassed", "Preflight"},
     Kind{"PreflightFailed", "Preflight"},
-    Kind{"CheckpointFailed", "Checkpoint"},
+    Kind{"MemberReplacing", "Replacement"},
+    Kind{"MemberHandedOver", "Replacement"},
+    Kind{"MemberKept", "Replacement"},
+    Kind{"ReplacementRefused", "Replacement"},
+    Kind{"CheckpointSaved", "Checkpoint"},
+    Kind{"CheckpointNotSaved", "Checkpoint"},
+    Kind{"CheckpointRefused", "Checkpoint"},
     Kind{"CheckpointsNotKept", "Checkpoint"},
 };
 
@@ -73,9 +80,15 @@ std::optional<WallTime> time_at(const Json& json, std::string_view key) {
   return kube::parse_time(kube::text_at(json, {key}));
 }
 
-std::optional<WallTime> begin_of(const Json& object) {
-  const auto started = time_at(kube::at(object, {"status"}), "startTime");
-  return started ? started : time_at(kube::at(object, {"metadata"}), "creationTimestamp");
+// The job's first start: its status tells of the newest, which may be a resumption.
+std::optional<WallTime> begin_of(const Json& object, const std::vector<jobs::EventView>& events) {
+  auto begin = time_at(kube::at(object, {"status"}), "startTime");
+  if (!begin) begin = time_at(kube::at(object, {"metadata"}), "creationTimestamp");
+  for (const jobs::EventView& event : events) {
+    if (event.last && (!begin || *event.last < *begin) && begun_phase(event.reason, object) == "Starting")
+      begin = event.last;
+  }
+  return begin;
 }
 
 // Times of events are whole seconds on a cluster.
@@ -87,8 +100,7 @@ bool is_at(const Json& item, std::optional<WallTime> begin, std::optional<WallTi
 }
 
 // The figures that the status has of the newest view and of slow members.
-void add_figures(const Json& object, Json& items) {
-  const auto begin = begin_of(object);
+void add_figures(const Json& object, std::optional<WallTime> begin, Json& items) {
   const Json& change = kube::at(object, {"status", "view", "change"});
   bool newest = true;
   for (auto item = items.rbegin(); item != items.rend(); ++item) {
@@ -106,7 +118,7 @@ void add_figures(const Json& object, Json& items) {
         if (each.contains("role")) (*item)["members"].push_back(member_name(each));
       }
     }
-    if (reason == "StragglerReplacing") {
+    if (reason == "StragglerReplacing" || reason == "MemberReplacing") {
       for (const Json& each : kube::list_at(object, {"status", "stragglerReplacements"})) {
         if (!is_at(*item, begin, time_at(each, "at"))) continue;
         (*item)["members"].push_back(member_name(each));
@@ -117,9 +129,22 @@ void add_figures(const Json& object, Json& items) {
   }
 }
 
+// Numbers are as the page writes them: dashboard/src/format/numbers.ts.
+std::string figure(const char* name, double value, double scale, const char* format) {
+  std::array<char, 64> text;
+  std::snprintf(text.data(), text.size(), format, value * scale);
+  return str_cat(name, " ", text.data());
+}
+
 Json evaluation_item(const EvaluationPoint& each) {
-  std::string text = str_cat("loss ", each.loss, ", accuracy ", each.accuracy);
-  if (each.auc) text += str_cat(", AUC ", *each.auc);
+  const double size = std::abs(each.loss);
+  const bool plain = each.loss == 0 || (size >= 1e-3 && size < 1e6);
+  std::vector<std::string> figures;
+  if (std::isfinite(each.loss)) figures.push_back(figure("loss", each.loss, 1, plain ? "%.4f" : "%.3e"));
+  if (std::isfinite(each.accuracy)) figures.push_back(figure("accuracy", each.accuracy, 100, "%.2f %%"));
+  if (each.auc && std::isfinite(*each.auc)) figures.push_back(figure("AUC", *each.auc, 1, "%.4f"));
+  std::string text;
+  for (const std::string& each_figure : figures) text += str_cat(text.empty() ? "" : ", ", each_figure);
   Json item = {{"step", each.step},
                {"kind", "Evaluation"},
                {"severity", "Info"},
@@ -147,7 +172,7 @@ Json events_json(const std::vector<jobs::EventView>& events) {
 
 Json timeline_json(const Json& object, const std::vector<jobs::EventView>& events,
                    const std::vector<EvaluationPoint>& evaluations) {
-  const auto begin = begin_of(object);
+  const auto begin = begin_of(object, events);
   Json items = Json::array();
   const std::size_t skipped = events.size() - std::min(events.size(), kMostItems);
   for (std::size_t i = skipped; i < events.size(); ++i) {
@@ -164,7 +189,7 @@ Json timeline_json(const Json& object, const std::vector<jobs::EventView>& event
     if (event.last && begin) item["seconds"] = seconds_between(*begin, *event.last);
     items.push_back(std::move(item));
   }
-  add_figures(object, items);
+  add_figures(object, begin, items);
   const std::size_t left = evaluations.size() - std::min(evaluations.size(), kMostItems);
   for (std::size_t i = left; i < evaluations.size(); ++i) items.push_back(evaluation_item(evaluations[i]));
   std::stable_sort(items.begin(), items.end(), [](const Json& a, const Json& b) {

@@ -9,10 +9,10 @@ namespace {
 
 using kube::Json;
 
-const WallTime kNow = *kube::parse_time("2026-01-01T00:00:00Z");
+const WallTime kLookedAt = *kube::parse_time("2026-01-01T00:00:00Z");
 
 Json decisions(const char* object) {
-  return next_steps_json(Json::parse(object), kNow)["decisions"];
+  return next_steps_json(Json::parse(object), kLookedAt)["decisions"];
 }
 
 TEST(NextStepsTest, EndedAndSuspendedJobsHaveOne) {

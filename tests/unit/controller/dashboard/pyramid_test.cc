@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 #include <map>
 
 #include "base/rng.h"
@@ -37,6 +38,21 @@ void expect_same(const Pyramid<double>& pyramid, const Oracle& oracle, Step from
       ASSERT_NEAR(mean, expected, 1e-9) << "level " << level << " column " << column;
     }
   }
+}
+
+TEST(PyramidTest, NotANumberBlanksNoCoarseColumn) {
+  const double nan = std::nan("");
+  Pyramid<double> pyramid(2, 4);
+  for (Step step = 0; step < 64; ++step) {
+    const double values[] = {step % 4 == 1 ? nan : 5.0, nan};
+    pyramid.add(step, values);
+  }
+  for (std::size_t level = 0; level < 8; ++level) {
+    const Step last = Step{63} >> level;
+    EXPECT_EQ(pyramid.mean(level, last, 0), 5) << level;
+    EXPECT_TRUE(std::isnan(pyramid.mean(level, last, 1))) << level;
+  }
+  EXPECT_TRUE(std::isnan(pyramid.mean(0, 61, 0))) << "that step told nothing";
 }
 
 TEST(PyramidTest, MeansAreThoseOfAllSteps) {
@@ -107,12 +123,12 @@ TEST(PyramidTest, ColumnsAcrossABorderForgetTheStepsBehindIt) {
   }
 }
 
-TEST(PyramidTest, NumbersThatAreNotFiniteStaySo) {
+TEST(PyramidTest, InfiniteNumbersStaySo) {
   Pyramid<float> pyramid(2, kColumns);
-  const float values[][2] = {{1, 1}, {std::nanf(""), 2}};
+  const float values[][2] = {{1, 1}, {std::numeric_limits<float>::infinity(), 2}};
   pyramid.add(0, values[0]);
   pyramid.add(1, values[1]);
-  EXPECT_TRUE(std::isnan(pyramid.mean(1, 0, 0)));
+  EXPECT_FALSE(std::isfinite(pyramid.mean(1, 0, 0)));
   EXPECT_EQ(pyramid.mean(1, 0, 1), 1.5F);
 }
 

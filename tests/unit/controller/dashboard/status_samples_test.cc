@@ -53,6 +53,16 @@ TEST(StatusSamplesTest, StepsAndMembersAreTold) {
   }
 }
 
+// Its status has another start then.
+TEST(StatusSamplesTest, ResumedJobsCountFromTheirFirstStart) {
+  StatusSamples samples;
+  samples.add(sampled_job(8), kBegin + std::chrono::seconds(1));
+  Json resumed = sampled_job(16);
+  resumed["status"]["startTime"] = "2026-01-31T13:00:00Z";
+  samples.add(resumed, kBegin + std::chrono::seconds(3601));
+  EXPECT_EQ(samples.series().points(100).seconds, (std::vector<double>{1, 3601}));
+}
+
 TEST(StatusSamplesTest, NothingIsKnownWithoutProgress) {
   StatusSamples samples;
   EXPECT_FALSE(samples.add(Json::object(), kBegin));

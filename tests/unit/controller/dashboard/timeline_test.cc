@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "controller/cluster/kube/times.h"
 
 namespace paceline::dashboard {
@@ -57,6 +59,42 @@ TEST(TimelineTest, EvaluationsStandAmongEvents) {
       {{.step = 100, .loss = 0.5, .accuracy = 0.75, .seconds = 10}});
   EXPECT_THAT(kinds(timeline), ElementsAre("Phase", "Evaluation", "Phase"));
   EXPECT_EQ(timeline["items"][1]["step"], 100);
+  EXPECT_EQ(timeline["items"][1]["text"], "loss 0.5000, accuracy 75.00 %");
+}
+
+TEST(TimelineTest, FiguresOfEvaluationsAreShortAndThoseThatAreKnown) {
+  const double nan = std::nan("");
+  const auto text = [](const EvaluationPoint& point) {
+    return timeline_json(kObject, {}, {point})["items"][0]["text"];
+  };
+  EXPECT_EQ(text({.step = 1, .loss = 0.000123456, .accuracy = nan, .seconds = 1, .auc = 0.78125}),
+            "loss 1.235e-04, AUC 0.7812");
+  EXPECT_EQ(text({.step = 1, .loss = nan, .accuracy = 1.0 / 3, .seconds = 1}), "accuracy 33.33 %");
+}
+
+// The status has the time of the resumption.
+TEST(TimelineTest, ResumedJobsBeginAtTheirFirstStart) {
+  Json object = kObject;
+  object["status"]["startTime"] = "2026-01-01T01:00:00Z";
+  const Json timeline = timeline_json(
+      object,
+      {event("2026-01-01T00:00:00Z", "CreatingPods"), event("2026-01-01T00:00:10Z", "MembersTrain"),
+       event("2026-01-01T00:30:00Z", "Suspended"), event("2026-01-01T01:00:00Z", "Resumed")},
+      {});
+  std::vector<double> seconds;
+  for (const Json& item : timeline["items"]) seconds.push_back(item["seconds"]);
+  EXPECT_THAT(seconds, ElementsAre(0, 10, 1800, 3600));
+}
+
+TEST(TimelineTest, RequestsHaveKinds) {
+  const Json timeline = timeline_json(
+      kObject,
+      {event("2026-01-01T00:00:10Z", "CheckpointSaved"),
+       event("2026-01-01T00:00:20Z", "CheckpointRefused", true),
+       event("2026-01-01T00:00:40Z", "MemberReplacing"), event("2026-01-01T00:00:50Z", "MemberHandedOver")},
+      {});
+  EXPECT_THAT(kinds(timeline), ElementsAre("Checkpoint", "Checkpoint", "Replacement", "Replacement"));
+  EXPECT_EQ(timeline["items"][2]["endSeconds"], 50.0);
 }
 
 TEST(TimelineTest, PhasesAreNamed) {
