@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/status/statusor.h"
 #include "controller/dashboard/job_series.h"
 
 namespace paceline::cli {
@@ -17,8 +18,9 @@ class MetricsTail {
  public:
   explicit MetricsTail(std::string path) : path_(std::move(path)) {}
 
-  // Reads at most about `most_bytes`. True: all that is there is read; also where there is no file.
-  bool read(std::size_t most_bytes);
+  // Reads at most about `most_bytes`. True: all that is there is read; also where there is no file. An error:
+  // it can't be read on; the series is what was read before.
+  absl::StatusOr<bool> read(std::size_t most_bytes);
   const dashboard::JobSeries& series() const { return series_; }
 
  private:

@@ -9,6 +9,7 @@
 #include <ostream>
 
 #include "base/regular_file.h"
+#include "base/status.h"
 #include "base/text.h"
 #include "cli/commands/run_source.h"
 #include "controller/api/parse.h"
@@ -67,7 +68,7 @@ absl::Status RunPlace::use_series(const Json& object, std::size_t most_bytes,
                                   const std::function<void(const dashboard::JobSeries&)>& use) {
   const std::shared_ptr<Tail> tail = tail_of(folder_of(object));
   const std::scoped_lock busy(tail->busy);
-  (void)tail->metrics.read(most_bytes);
+  PL_RETURN_IF_ERROR(tail->metrics.read(most_bytes).status());
   use(tail->metrics.series());
   return absl::OkStatus();
 }

@@ -17,6 +17,7 @@
 #include "controller/dashboard/series_json.h"
 #include "controller/dashboard/timeline.h"
 #include "controller/jobs/event_view.h"
+#include "controller/plan/pods.h"
 
 namespace paceline::dashboard {
 
@@ -25,19 +26,37 @@ namespace {
 using kube::Json;
 using web::HttpAnswer;
 
+constexpr Step kEnd = std::numeric_limits<Step>::max();
+
 // A whole number of the query; `otherwise` where it is missing.
+struct Range {
+  std::int64_t least = 0, most = kEnd;
+};
 absl::StatusOr<std::int64_t> number(const web::HttpRequest& request, std::string_view name,
-                                    std::int64_t otherwise) {
+                                    std::int64_t otherwise, const Range& range) {
   const std::string& text = request.parameter(name);
   if (text.empty()) return otherwise;
   std::int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error == std::errc() && end == text.data() + text.size() && value >= 0) return value;
-  return absl::InvalidArgumentError(str_cat(name, " must be a whole number from 0"));
+  const bool whole = error == std::errc() && end == text.data() + text.size();
+  if (whole && value >= range.least && value <= range.most) return value;
+  const std::string most = range.most == kEnd ? "" : str_cat(" to ", range.most);
+  return absl::InvalidArgumentError(
+      str_cat(name, "=", text, ": allowed is a whole number from ", range.least, most));
 }
 
 std::string role_index(const kube::SlimPod& pod) {
   return str_cat(role_name(pod.role), "-", pod.index);
+}
+
+// A later pod has this one's place, by what the job's status says.
+bool is_replaced(const kube::SlimPod& pod, const Json& object) {
+  for (const Json& member : kube::list_at(object, {"status", "members"})) {
+    if (member_name(member) != role_index(pod)) continue;
+    const auto present = plan::attempt_in(kube::text_at(member, {"pod"}));
+    return present && *present > pod.attempt;
+  }
+  return false;
 }
 
 // The events of this job, and not of an earlier one of its name.
@@ -74,7 +93,7 @@ void JobQuestions::work(Call call, Task task) {
 
 void JobQuestions::series(Call call) {
   work(std::move(call), [this](const Call& of, const std::stop_token&) -> absl::StatusOr<HttpAnswer> {
-    PL_ASSIGN_OR_RETURN(const std::int64_t points, number(of.request, "points", 1000));
+    PL_ASSIGN_OR_RETURN(const std::int64_t points, number(of.request, "points", 1000, {1, kMostPoints}));
     std::string json;
     PL_RETURN_IF_ERROR(place_.use_series(*of.object, [&](const JobSeries& series) {
       json = series_json(series, static_cast<std::size_t>(points), samples_per_step(*of.object));
@@ -85,11 +104,10 @@ void JobQuestions::series(Call call) {
 
 void JobQuestions::heat_map(Call call) {
   work(std::move(call), [this](const Call& of, const std::stop_token&) -> absl::StatusOr<HttpAnswer> {
-    constexpr Step kEnd = std::numeric_limits<Step>::max();
-    PL_ASSIGN_OR_RETURN(const Step from, number(of.request, "from", 0));
-    PL_ASSIGN_OR_RETURN(const Step to, number(of.request, "to", kEnd));
-    PL_ASSIGN_OR_RETURN(const std::int64_t columns, number(of.request, "columns", 400));
-    const auto parts = parts_named(of.request.parameter("parts"));
+    PL_ASSIGN_OR_RETURN(const Step from, number(of.request, "from", 0, {}));
+    PL_ASSIGN_OR_RETURN(const Step to, number(of.request, "to", kEnd, {from}));
+    PL_ASSIGN_OR_RETURN(const std::int64_t columns, number(of.request, "columns", 400, {1, kMostColumns}));
+    PL_ASSIGN_OR_RETURN(const auto parts, parts_named(of.request.parameter("parts")));
     std::string json;
     PL_RETURN_IF_ERROR(place_.use_series(*of.object, [&](const JobSeries& series) {
       json = heat_map_json(series, from, to, static_cast<std::size_t>(columns), parts,
@@ -107,8 +125,9 @@ void JobQuestions::timeline(Call call) {
     if (absl::IsPermissionDenied(events.status())) events = std::vector<jobs::EventView>();
     PL_RETURN_IF_ERROR(events.status());
     std::vector<EvaluationPoint> evaluations;
-    PL_RETURN_IF_ERROR(
-        place_.use_series(*of.object, [&](const JobSeries& series) { evaluations = series.evaluations(); }));
+    // The events are told, too, where the series can't be read.
+    place_.use_series(*of.object, [&](const JobSeries& series) { evaluations = series.evaluations(); })
+        .IgnoreError();
     return json_answer(kube::dump(timeline_json(*of.object, *events, evaluations)));
   });
 }
@@ -148,7 +167,7 @@ void JobQuestions::logs(Call call) {
 
 void JobQuestions::log(Call call) {
   work(std::move(call), [this](const Call& of, const std::stop_token& stop) -> absl::StatusOr<HttpAnswer> {
-    PL_ASSIGN_OR_RETURN(const std::int64_t tail, number(of.request, "tail", 1000));
+    PL_ASSIGN_OR_RETURN(const std::int64_t tail, number(of.request, "tail", 1000, {0, kMostLogLines}));
     PL_ASSIGN_OR_RETURN(const auto source, place_.source(of.viewer));
     PL_ASSIGN_OR_RETURN(const kube::SlimPod pod, pod_named(*source, *of.object, of.path.at("pod")));
     std::string text;
@@ -161,11 +180,8 @@ void JobQuestions::log(Call call) {
                                return true;
                              },
                              [](const std::string&) {}};
-    PL_RETURN_IF_ERROR(
-        source->read_log(pod,
-                         {.container = of.request.parameter("container"),
-                          .tail = static_cast<int>(std::min<std::int64_t>(tail, kMostLogLines))},
-                         sink, stop));
+    PL_RETURN_IF_ERROR(source->read_log(
+        pod, {.container = of.request.parameter("container"), .tail = static_cast<int>(tail)}, sink, stop));
     if (text.size() > kMostLogBytes) text.erase(0, text.size() - kMostLogBytes);
     if (cut) text.erase(0, text.find('\n') + 1);  // the rest of a line
     return HttpAnswer{200, std::move(text)};
@@ -174,15 +190,15 @@ void JobQuestions::log(Call call) {
 
 void JobQuestions::follow_log(Call call) {
   work(std::move(call), [this](const Call& of, const std::stop_token&) -> absl::StatusOr<HttpAnswer> {
-    PL_ASSIGN_OR_RETURN(const std::int64_t tail, number(of.request, "tail", 200));
+    PL_ASSIGN_OR_RETURN(const std::int64_t tail, number(of.request, "tail", 200, {0, kMostLogLines}));
     PL_ASSIGN_OR_RETURN(std::shared_ptr<jobs::JobSource> source, place_.source(of.viewer));
     PL_ASSIGN_OR_RETURN(const kube::SlimPod pod, pod_named(*source, *of.object, of.path.at("pod")));
     jobs::LogRequest request{.container = of.request.parameter("container"),
-                             .tail = static_cast<int>(std::min<std::int64_t>(tail, kMostLogLines)),
+                             .tail = static_cast<int>(tail),
                              .follow = true,
-                             .over = [this, key = of.key] {
+                             .over = [this, key = of.key, pod] {
                                const auto object = board_.object(key);
-                               return object == nullptr || has_ended(*object);
+                               return object == nullptr || has_ended(*object) || is_replaced(pod, *object);
                              }};
     auto stream = followers_.start(
         [source = std::move(source), pod, request = std::move(request)](const LogFollowers::Sink& sink,

@@ -3,6 +3,7 @@
 // Answers what is asked about one job: its series, events, logs and so on. The server's thread calls; what
 // may block is done by workers, and logs that are followed by threads of their own.
 
+#include <cstdint>
 #include <functional>
 #include <stop_token>
 
@@ -19,7 +20,7 @@ namespace paceline::dashboard {
 class JobQuestions {
  public:
   static constexpr std::size_t kMostLogBytes = 4 << 20;
-  static constexpr int kMostLogLines = 100'000;
+  static constexpr std::int64_t kMostLogLines = 100'000;
 
   // `wake`: a log that is followed may have more.
   JobQuestions(Board& board, Place& place, const Clock& clock, std::function<void()> wake)

@@ -123,11 +123,24 @@ std::string heat_map_json(const JobSeries& series, Step from, Step to, std::size
   return text + "}}";
 }
 
-std::vector<std::string_view> parts_named(std::string_view names) {
+absl::StatusOr<std::vector<std::string_view>> parts_named(std::string_view names) {
+  if (names.empty()) return std::vector<std::string_view>(kParts.begin(), kParts.end());
+  std::array<bool, kParts.size()> wanted{};
+  for (std::string_view rest = names;; rest.remove_prefix(1)) {
+    const std::string_view name = rest.substr(0, rest.find(','));
+    const auto part = std::ranges::find(kParts, name);
+    if (part == kParts.end()) {
+      std::string all;
+      for (const std::string_view each : kParts) all += str_cat(all.empty() ? "" : ", ", each);
+      return absl::InvalidArgumentError(str_cat("parts has \"", name, "\"; allowed: ", all));
+    }
+    wanted[static_cast<std::size_t>(part - kParts.begin())] = true;
+    rest.remove_prefix(name.size());
+    if (rest.empty()) break;
+  }
   std::vector<std::string_view> parts;
-  for (const std::string_view part : kParts) {
-    const std::size_t at = str_cat(",", names, ",").find(str_cat(",", part, ","));
-    if (names.empty() || at != std::string::npos) parts.push_back(part);
+  for (std::size_t i = 0; i < kParts.size(); ++i) {
+    if (wanted[i]) parts.push_back(kParts[i]);
   }
   return parts;
 }

@@ -6,7 +6,9 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "absl/status/statusor.h"
 #include "controller/cluster/kube/json.h"
 #include "controller/dashboard/job_series.h"
 
@@ -21,7 +23,7 @@ std::string series_json(const JobSeries& series, std::size_t points, std::option
 std::string heat_map_json(const JobSeries& series, Step from, Step to, std::size_t columns,
                           std::span<const std::string_view> parts, const kube::Json& members);
 
-// "step,wait": those of kParts among them; empty: all.
-std::vector<std::string_view> parts_named(std::string_view names);
+// "step,wait": those of kParts; empty: all. INVALID_ARGUMENT names one that is none.
+absl::StatusOr<std::vector<std::string_view>> parts_named(std::string_view names);
 
 }  // namespace paceline::dashboard

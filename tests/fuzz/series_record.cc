@@ -12,7 +12,7 @@ int fuzz_series_record(Input input) {
   if (!series.ok()) return 0;
   PL_CHECK(kube::parse_json(dashboard::series_json(*series, 1000, 8.0)).ok(), "the page can read it");
   PL_CHECK(kube::parse_json(dashboard::heat_map_json(*series, 0, series->newest(), 400,
-                                                     dashboard::parts_named(""), kube::Json::array()))
+                                                     dashboard::parts_named("").value(), kube::Json::array()))
                .ok(),
            "the page can read it");
   PL_CHECK(dashboard::unpack_series(dashboard::pack_series(*series)).ok(), "what is written can be read");

@@ -57,7 +57,7 @@ MAY_INCLUDE = {
     "controller/history": ["base"],
     "controller/traces": ["base", "controller/api", "controller/diagnosis", "controller/cluster/kube"],
     "controller/certificates": ["base", "controller/cluster/kube"],
-    "controller/dashboard": ["base", "controller/api", "controller/cluster/kube", "controller/jobs", "controller/web"],
+    "controller/dashboard": ["base", "controller/api", "controller/cluster/kube", "controller/jobs", "controller/plan", "controller/web"],
     "controller/bin": ["base", "controller/api", "controller/certificates", "controller/plan", "controller/queue", "controller/cluster",
                        "controller/cluster/kube", "controller/dashboard", "controller/lease", "controller/reconcile", "controller/traces",
                        "controller/web"],

@@ -27,18 +27,18 @@ class MetricsTailTest : public ::testing::Test {
 constexpr std::size_t kAll = 64 << 20;
 
 TEST_F(MetricsTailTest, NewLinesAreAdded) {
-  EXPECT_TRUE(tail_.read(kAll)) << "there is no file yet";
+  EXPECT_EQ(tail_.read(kAll).value(), true) << "there is no file yet";
   append(line(1) + line(2));
-  EXPECT_TRUE(tail_.read(kAll));
+  EXPECT_EQ(tail_.read(kAll).value(), true);
   EXPECT_EQ(steps(), 2U);
   append(line(3) + line(4).substr(0, 20));
-  EXPECT_TRUE(tail_.read(kAll));
+  EXPECT_EQ(tail_.read(kAll).value(), true);
   EXPECT_EQ(steps(), 3U);
   append(line(4).substr(20));
-  EXPECT_TRUE(tail_.read(kAll));
+  EXPECT_EQ(tail_.read(kAll).value(), true);
   EXPECT_EQ(steps(), 4U);
   const std::uint64_t version = tail_.series().version();
-  EXPECT_TRUE(tail_.read(kAll));
+  EXPECT_EQ(tail_.read(kAll).value(), true);
   EXPECT_EQ(tail_.series().version(), version) << "nothing is read twice";
 }
 
@@ -46,31 +46,40 @@ TEST_F(MetricsTailTest, LongFilesAreReadInParts) {
   std::string text;
   for (int step = 0; step < 20'000; ++step) text += line(step);
   append(text);
-  EXPECT_FALSE(tail_.read(1));
+  EXPECT_EQ(tail_.read(1).value(), false);
   EXPECT_LT(tail_.series().newest(), 19'999);
-  while (!tail_.read(1)) {
+  while (!tail_.read(1).value()) {
   }
   EXPECT_EQ(tail_.series().newest(), 19'999);
 }
 
 TEST_F(MetricsTailTest, ReplacedFilesAreReadAnew) {
   append(line(1) + line(2) + line(3));
-  EXPECT_TRUE(tail_.read(kAll));
+  EXPECT_EQ(tail_.read(kAll).value(), true);
   std::ofstream(path_, std::ios::trunc) << line(1);
-  EXPECT_TRUE(tail_.read(kAll));
+  EXPECT_EQ(tail_.read(kAll).value(), true);
   EXPECT_EQ(tail_.series().newest(), 1);
   std::ofstream(path_ + ".new") << line(7) + line(8);
   std::filesystem::rename(path_ + ".new", path_);
-  EXPECT_TRUE(tail_.read(kAll));
+  EXPECT_EQ(tail_.read(kAll).value(), true);
   EXPECT_EQ(tail_.series().newest(), 8);
   EXPECT_EQ(steps(), 2U);
 }
 
+TEST_F(MetricsTailTest, FileThatIsNoneIsAnError) {
+  append(line(1));
+  EXPECT_EQ(tail_.read(kAll).value(), true);
+  std::filesystem::remove(path_);
+  std::filesystem::create_directory(path_);
+  EXPECT_FALSE(tail_.read(kAll).ok());
+  EXPECT_EQ(tail_.series().newest(), 1) << "what was read stays";
+}
+
 TEST_F(MetricsTailTest, LinesWithoutEndAreGivenUp) {
   append(std::string(3 << 20, 'x'));
-  EXPECT_TRUE(tail_.read(kAll));
+  EXPECT_EQ(tail_.read(kAll).value(), true);
   append("\n" + line(5));
-  EXPECT_TRUE(tail_.read(kAll));
+  EXPECT_EQ(tail_.read(kAll).value(), true);
   EXPECT_EQ(tail_.series().newest(), 5);
 }
 

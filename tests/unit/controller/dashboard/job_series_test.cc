@@ -149,7 +149,8 @@ TEST(SeriesJsonTest, HeatMapTellsWhereMembersAre) {
   series.set_view({"worker-0"});
   series.add(member("worker-0", 3, 1.23456F, 2));
   const Json members = {{{"role", "worker"}, {"index", 0}, {"host", "node-a"}, {"pod", "digits-worker-0-0"}}};
-  const Json json = Json::parse(heat_map_json(series, 0, 10, 10, parts_named("compute,step"), members));
+  const Json json =
+      Json::parse(heat_map_json(series, 0, 10, 10, parts_named("compute,step").value(), members));
   EXPECT_EQ(
       json["members"],
       Json::array({{{"name", "worker-0"}, {"rank", 0}, {"node", "node-a"}, {"pod", "digits-worker-0-0"}}}));
@@ -160,9 +161,10 @@ TEST(SeriesJsonTest, HeatMapTellsWhereMembersAre) {
 }
 
 TEST(SeriesJsonTest, PartsAreChosenByName) {
-  EXPECT_THAT(parts_named(""), SizeIs(kParts.size()));
-  EXPECT_THAT(parts_named("wait,nonsense,input"), ElementsAre("input", "wait"));
-  EXPECT_THAT(parts_named("x"), SizeIs(0));
+  EXPECT_THAT(parts_named("").value(), SizeIs(kParts.size()));
+  EXPECT_THAT(parts_named("wait,input").value(), ElementsAre("input", "wait"));
+  for (const char* other : {"x", "wait,nonsense", ",", "wait,"})
+    EXPECT_TRUE(absl::IsInvalidArgument(parts_named(other).status())) << other;
 }
 
 }  // namespace
