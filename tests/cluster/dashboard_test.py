@@ -18,6 +18,7 @@ import yaml
 from chart_case import template
 from cluster_case import ClusterCase, needs_cluster
 from command_case import CommandCase
+from event_stream import events_of
 from job_case import job
 from machine import processes
 
@@ -58,14 +59,7 @@ class Viewer:
     def stream(self, query):
         """The events of a stream, until it ends: (name, data)."""
         with self.answer("GET", f"/api/v1/stream?{query}") as response:
-            assert response.status == 200, response.status
-            name = ""
-            for line in response:
-                line = line.decode().rstrip("\n")
-                if line.startswith("event: "):
-                    name = line.removeprefix("event: ")
-                elif line.startswith("data: "):
-                    yield name, json.loads(line.removeprefix("data: "))
+            yield from events_of(response)
 
 
 @needs_cluster

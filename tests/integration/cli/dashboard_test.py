@@ -8,6 +8,7 @@ import unittest
 from urllib.parse import urlsplit
 
 from cli_support import ENDLESS, SLOW, CliCase, job, until
+from event_stream import events_of
 
 
 class Viewer:
@@ -46,15 +47,7 @@ class Viewer:
         connection = http.client.HTTPConnection(self.host, timeout=60)
         with contextlib.closing(connection):
             connection.request("GET", f"{path}&csrf={self.csrf}", headers={"Cookie": self.cookie})
-            response = connection.getresponse()
-            assert response.status == 200, response.status
-            name = ""
-            for line in response:
-                line = line.decode().rstrip("\n")
-                if line.startswith("event: "):
-                    name = line.removeprefix("event: ")
-                elif line.startswith("data: "):
-                    yield name, json.loads(line.removeprefix("data: "))
+            yield from events_of(connection.getresponse())
 
 
 JOB = "/api/v1/jobs/default/digits"
