@@ -20,6 +20,25 @@ constexpr Duration kFirstList = std::chrono::seconds(2);  // of the start
 // It tells anybody their own name, whatever they prove it by: a token, a certificate, a plug-in.
 constexpr kube::Resource kSelfReviews{"authentication.k8s.io/v1", "selfsubjectreviews", "SelfSubjectReview"};
 
+// Likewise, what they may.
+constexpr kube::Resource kSelfAccessReviews{"authorization.k8s.io/v1", "selfsubjectaccessreviews",
+                                            "SelfSubjectAccessReview"};
+
+// A review that fails allows it: the API server decides when they act.
+bool may(JobClient& jobs, const char* verb, const std::string& ns, const std::string& name) {
+  const auto review = jobs.api().create(kSelfAccessReviews, "",
+                                        {{"apiVersion", kSelfAccessReviews.api_version},
+                                         {"kind", kSelfAccessReviews.kind},
+                                         {"spec",
+                                          {{"resourceAttributes",
+                                            {{"group", "paceline.dev"},
+                                             {"resource", kube::kTrainingJobs.plural},
+                                             {"verb", verb},
+                                             {"namespace", ns},
+                                             {"name", name}}}}}});
+  return !review.ok() || kube::flag_at(*review, {"status", "allowed"});
+}
+
 // API servers before Kubernetes 1.28 don't tell.
 std::string own_name(JobClient& jobs) {
   const auto review = jobs.api().create(
@@ -61,11 +80,18 @@ class ClusterDashboardImpl final : public ClusterDashboard {
     if (!listed.ok()) return jobs_.plain(listed, {.what = "list the jobs", .verb = "list", .ns = scope_.ns});
     informer_.start();
     (void)informer_.wait_synced(kFirstList);  // a program that asks at once gets the list
-    PL_ASSIGN_OR_RETURN(server_, dashboard::Server::start(board_, place_,
-                                                          {.version = PACELINE_VERSION,
-                                                           .user = own_name(jobs_),
-                                                           .address = str_cat("127.0.0.1:", port)},
-                                                          clock_));
+    PL_ASSIGN_OR_RETURN(
+        server_,
+        dashboard::Server::start(
+            board_, place_,
+            {.version = PACELINE_VERSION,
+             .user = own_name(jobs_),
+             .address = str_cat("127.0.0.1:", port),
+             .rights =
+                 [this](const std::string& ns, const std::string& name) {
+                   return dashboard::Rights{may(jobs_, "update", ns, name), may(jobs_, "delete", ns, name)};
+                 }},
+            clock_));
     return absl::OkStatus();
   }
 

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <ostream>
 
 #include "base/regular_file.h"
@@ -74,15 +75,18 @@ absl::Status RunPlace::use_series(const Json& object, std::size_t most_bytes,
 }
 
 // One write of a whole line, as the run's own process makes them.
-void RunPlace::record(const Json& object, bool warning, std::string_view reason, std::string_view message) {
+absl::Status RunPlace::record(const Json& object, bool warning, std::string_view reason,
+                              std::string_view message) {
   const auto file = open_regular_file(folder_of(object) + "/events.jsonl", O_WRONLY | O_APPEND);
-  if (!file.ok()) return;
+  if (absl::IsNotFound(file.status())) return absl::OkStatus();  // nothing has happened yet, or it goes
+  PL_RETURN_IF_ERROR(file.status());
   const std::string line = kube::dump(Json{{"time", format_wall_time(clock_.wall_now())},
                                            {"type", warning ? "Warning" : "Normal"},
                                            {"reason", reason},
                                            {"message", message}}) +
                            "\n";
-  (void)!::write(file->fd.get(), line.data(), line.size());
+  if (::write(file->fd.get(), line.data(), line.size()) < 0) return errno_status(errno, "write events.jsonl");
+  return absl::OkStatus();
 }
 
 }  // namespace paceline::cli

@@ -42,8 +42,8 @@ class RunPlace final : public dashboard::Place {
   // The same, of which at most about so many bytes are read now.
   absl::Status use_series(const kube::Json& object, std::size_t most_bytes,
                           const std::function<void(const dashboard::JobSeries&)>& use);
-  void record(const kube::Json& object, bool warning, std::string_view reason,
-              std::string_view message) override;
+  absl::Status record(const kube::Json& object, bool warning, std::string_view reason,
+                      std::string_view message) override;
 
  private:
   struct Tail {

@@ -3,11 +3,17 @@
 #include <array>
 #include <utility>
 
+#include "base/pluralize.h"
+#include "base/status.h"
 #include "base/text.h"
 #include "controller/api/edit.h"
+#include "controller/api/requests.h"
 #include "controller/cluster/kube/job_object.h"
 #include "controller/cluster/kube/resources.h"
+#include "controller/cluster/kube/status_json.h"
+#include "controller/cluster/kube/times.h"
 #include "controller/dashboard/job_row.h"
+#include "controller/plan/requests.h"
 
 namespace paceline::dashboard {
 
@@ -36,25 +42,78 @@ std::optional<std::string> worker_key(const Json& object) {
   return std::nullopt;
 }
 
-absl::StatusOr<Json> scale_patch(const Json& object, const Json& body) {
+absl::StatusOr<api::TrainingJob> parsed_job(const Json& object, std::string_view action) {
+  api::Parsed parsed = kube::parse_job(object, kube::job_metadata(object));
+  if (!parsed.job) {
+    return absl::FailedPreconditionError(str_cat("the job can't be run, so ", action,
+                                                 " does not help: ", kube::errors_of(parsed.diagnostics)));
+  }
+  parsed.job->status = kube::status_from_json(kube::at(object, {"status"}));
+  return *std::move(parsed.job);
+}
+
+absl::StatusOr<Deed> scale(const Json& object, const Json& body) {
   const Json& replicas = kube::at(body, {"replicas"});
   if (!replicas.is_number_integer())
     return absl::InvalidArgumentError("the body must be {\"replicas\": N}, where N is a whole number");
   const std::optional<std::string> key = worker_key(object);
   if (!key) return absl::FailedPreconditionError("the job has no workers");
-  const api::Parsed parsed = kube::parse_job(object, kube::job_metadata(object));
-  if (!parsed.job) {
-    return absl::FailedPreconditionError(
-        str_cat("the job can't be run, so scaling does not help: ", kube::errors_of(parsed.diagnostics)));
-  }
+  PL_ASSIGN_OR_RETURN(const api::TrainingJob job, parsed_job(object, "scaling"));
   const auto wanted = replicas.get<std::int64_t>();
-  if (!api::allowed_replicas(*parsed.job, Role::kWorker).holds(wanted)) {
-    return absl::InvalidArgumentError(str_cat("there can't be ", wanted, " workers; allowed: ",
-                                              api::allowed_replicas_text(*parsed.job, Role::kWorker)));
+  if (!api::allowed_replicas(job, Role::kWorker).holds(wanted)) {
+    return absl::InvalidArgumentError(str_cat(
+        "there can't be ", wanted, " workers; allowed: ", api::allowed_replicas_text(job, Role::kWorker)));
   }
-  Json patch;
-  patch["spec"]["replicaSpecs"][*key]["replicas"] = wanted;
-  return patch;
+  const std::string workers = pluralize(wanted, "worker", "workers");
+  const std::int64_t before = job.spec.replica_specs.worker->replicas;
+  if (before == wanted) return absl::FailedPreconditionError(str_cat("it has ", workers, " already"));
+  Deed deed{.asked = str_cat("scale it from ", before, " to ", workers),
+            .done = str_cat("is being scaled to ", workers)};
+  deed.patch["spec"]["replicaSpecs"][*key]["replicas"] = wanted;
+  return deed;
+}
+
+Deed request(const char* annotation, const std::string& text) {
+  Deed deed;
+  deed.patch["metadata"]["annotations"][annotation] = text;
+  return deed;
+}
+
+absl::StatusOr<Deed> replace(const Json& object, const Json& body, const std::string& now) {
+  const auto member = api::member_named(kube::text_at(body, {"member"}));
+  if (!member)
+    return absl::InvalidArgumentError("the body must be {\"member\": \"ROLE-INDEX\"}, such as worker-2");
+  PL_ASSIGN_OR_RETURN(const api::TrainingJob job, parsed_job(object, "replacing a member"));
+  if (std::string why = plan::replace_obstacle(job, *member); !why.empty())
+    return absl::FailedPreconditionError(why);
+  const std::string name = paceline::member_name(member->role, member->index);
+  Deed deed = request(api::kReplaceRequest, str_cat(name, "@", now));
+  deed.asked = str_cat("replace ", name);
+  deed.done = str_cat("goes on, and another member takes over from ", name, " when it has the state");
+  return deed;
+}
+
+// By the object alone, since every viewer's page asks: what only its parsed spec tells the action itself
+// says.
+std::string why_not_request(Action action, const Json& object) {
+  const bool saves = action == Action::kCheckpoint;
+  if (!kube::at(object, {"spec", "training"}).is_object())
+    return saves ? "a program of its own (no spec.training) saves by itself"
+                 : "a program of its own (no spec.training) can't go on without a member";
+  if (const std::string phase = phase_of(object); phase != "Running")
+    return str_cat("its members do not train now: it is ", phase);
+  if (saves) {
+    const bool asked = kube::text_at(object, {"status", "requests", "checkpoint", "outcome"}) ==
+                       api::name(api::RequestOutcome::kUnderWay);
+    return asked ? "one is asked for already" : "";
+  }
+  if (kube::text_at(object, {"spec", "strategy", "type"}) == "ParameterServer")
+    return "only a member of an all-reduce is replaced while the others go on";
+  for (const Json& each : kube::list_at(object, {"status", "stragglerReplacements"})) {
+    if (kube::text_at(each, {"outcome"}) == api::name(api::ReplacementOutcome::kUnderWay))
+      return str_cat("pod ", kube::text_at(each, {"pod"}), " is replaced first");
+  }
+  return "";
 }
 
 }  // namespace
@@ -76,21 +135,22 @@ std::optional<Action> action_named(std::string_view name) {
 std::string why_not(Action action, const Json& object) {
   if (!kube::text_at(object, {"metadata", "deletionTimestamp"}).empty()) return "it is being deleted";
   if (action == Action::kDelete) return "";
-  if (action == Action::kCheckpoint)
-    return "members save by the job's own spec.checkpoint; none can be asked for";
-  if (action == Action::kReplace)
-    return "members are replaced by the job's own spec.stragglers; none can be asked for";
   if (has_ended(object)) return "it has ended";
   if (action == Action::kScale && !worker_key(object)) return "it has no workers";
+  if (action == Action::kCheckpoint || action == Action::kReplace) return why_not_request(action, object);
   if (action == Action::kSuspend && is_suspended(object)) return "it is suspended already";
   if (action == Action::kResume && !is_suspended(object)) return "it is not suspended";
   return "";
 }
 
-Json actions_json(const Json& object, const std::function<std::string(Action, const Json&)>& why_not) {
+Json actions_json(const Json& object, const Rights& rights,
+                  const std::function<std::string(Action, const Json&)>& why_not) {
   Json actions = Json::object();
   for (const auto& [action, text] : kNames) {
-    const std::string why = why_not(action, object);
+    const bool removes = action == Action::kDelete;
+    std::string why = why_not(action, object);
+    if (!(removes ? rights.remove : rights.update))
+      why = str_cat("you may not ", removes ? "delete" : "update", " it");
     Json& item = actions[std::string(text)];
     item["allowed"] = why.empty();
     if (!why.empty()) item["why"] = why;
@@ -98,9 +158,36 @@ Json actions_json(const Json& object, const std::function<std::string(Action, co
   return actions;
 }
 
-absl::StatusOr<Json> patch_of(Action action, const Json& object, const Json& body) {
-  if (action == Action::kScale) return scale_patch(object, body);
-  return Json{{"spec", {{"runPolicy", {{"suspend", action == Action::kSuspend}}}}}};
+absl::StatusOr<Deed> deed_of(Action action, const Json& object, const Json& body, WallTime now) {
+  const std::string moment = kube::format_micro_time(now);
+  absl::StatusOr<Deed> deed = Deed{};
+  switch (action) {
+    case Action::kSuspend:
+    case Action::kResume:
+      deed->patch = {{"spec", {{"runPolicy", {{"suspend", action == Action::kSuspend}}}}}};
+      deed->done = action == Action::kSuspend ? "is being suspended: its members save a checkpoint and stop"
+                                              : "goes on, from its newest checkpoint";
+      break;
+    case Action::kScale:
+      deed = scale(object, body);
+      break;
+    case Action::kCheckpoint:
+      deed = request(api::kCheckpointRequest, moment);
+      deed->asked = "save a checkpoint";
+      deed->done = "saves a checkpoint after the step under way";
+      break;
+    case Action::kReplace:
+      deed = replace(object, body, moment);
+      break;
+    case Action::kDelete:
+      deed->done = "is being deleted";
+      break;
+  }
+  PL_RETURN_IF_ERROR(deed.status());
+  if (deed->asked.empty()) deed->asked = str_cat(name(action), " it");
+  deed->done = str_cat(kube::text_at(object, {"metadata", "namespace"}), "/",
+                       kube::text_at(object, {"metadata", "name"}), " ", deed->done);
+  return deed;
 }
 
 }  // namespace paceline::dashboard

@@ -22,9 +22,9 @@ using web::HttpAnswer;
 const std::string kBase = "/api/v1";
 constexpr char kJob[] = "/jobs/{ns}/{name}";
 
-// The namespaces that the viewer sees; null: all.
-Namespaces namespaces_of(const Call& call) {
-  return call.sight == nullptr ? nullptr : call.sight->look({}).namespaces;
+// The namespaces that the viewer sees, and his rights.
+Sight::Seen seen_by(const Call& call) {
+  return call.sight == nullptr ? Sight::Seen{} : call.sight->look({});
 }
 
 HttpAnswer no_job(const std::string& key) {
@@ -41,7 +41,7 @@ Api::Api(Board& board, Place& place, Gate& gate, ApiOptions options, const Clock
       options_(std::move(options)),
       epoch_(hex(random_bytes(4))),
       questions_(board, place, clock, std::move(wake)),
-      actions_(board, place, options_.audit) {
+      actions_(board, place, clock, options_.audit) {
   open_session_ = add("POST", "/session", &Api::open_session);
   add("GET", "/session", &Api::get_session);
   add("GET", "/jobs", &Api::get_jobs);
@@ -80,15 +80,14 @@ std::size_t Api::add_route(const char* method, const std::string& path, Handler 
     route.need.verb = !action ? "get" : action == Action::kDelete ? "delete" : "update";
   route.need.lists = path == "/jobs" || path == "/session";
   route.need.of_stream = path.ends_with("/stream");
+  route.need.rights = path == kJob && !action;
   routes_.push_back(std::move(route));
   return router_.add(method, kBase + path);
 }
 
 void Api::handle(web::HttpRequest request, web::Reply reply) {
-  Call call{.request = std::move(request), .answer = [reply = std::move(reply)](HttpAnswer answer) {
-              add_security_headers(answer);
-              reply(std::move(answer));
-            }};
+  Call call{.request = std::move(request),
+            .answer = [reply = std::move(reply)](HttpAnswer answer) { reply(std::move(answer)); }};
   if (const auto refusal = check_origin(call.request, options_.hosts))
     return call.answer(error_answer(*refusal));
   if (call.request.path != "/api" && !call.request.path.starts_with("/api/"))
@@ -104,6 +103,7 @@ Need Api::need_of(const Route& route, const Call& call) {
     need.name = call.path.at("name");
   } else if (const std::string& job = call.request.parameter("job"); need.of_stream && !job.empty()) {
     need.verb = "get";
+    need.rights = true;
     need.ns = job.substr(0, job.find('/'));
     need.name = job.substr(std::min(job.size(), need.ns.size() + 1));
   }
@@ -152,7 +152,7 @@ void Api::serve(const web::Router::Match& match, Call call) {
 Json Api::session(const Call& call) const {
   Json session = {{"version", options_.version}, {"user", call.viewer.user}, {"namespaces", nullptr}};
   session.update(place_.about());
-  if (const Namespaces seen = namespaces_of(call)) session["namespaces"] = *seen;
+  if (const Namespaces seen = seen_by(call).namespaces) session["namespaces"] = *seen;
   return session;
 }
 
@@ -178,11 +178,12 @@ void Api::get_session(Call call) {
 }
 
 void Api::get_jobs(Call call) {
-  call.answer(json_answer(board_.list_json(namespaces_of(call))));
+  call.answer(json_answer(board_.list_json(seen_by(call).namespaces)));
 }
 
 void Api::get_job(Call call) {
-  call.answer(json_answer(board_.job_json(call.key).value_or("{}")));
+  const auto json = board_.job_json(call.key, seen_by(call).rights);
+  call.answer(json == nullptr ? no_job(call.key) : json_answer(*json));
 }
 
 void Api::stream(Call call) {

@@ -83,18 +83,32 @@ std::shared_ptr<const Json> Board::object(const std::string& key) const {
   return job == nullptr ? nullptr : job->object;
 }
 
-std::string Board::job_json(const JobTable& table, const JobTable::Job& job) const {
+// Two readers who ask for it at the same time both make it.
+std::shared_ptr<const std::string> Board::text_of(const std::string& key, const JobTable::Job& job,
+                                                  const Rights& rights) const {
+  {
+    auto seen = seen_.lock();
+    const auto found = seen->job_texts.find({key, rights});
+    if (found != seen->job_texts.end() && found->second.changed == job.changed) return found->second.json;
+  }
   const Json hints = advice_.hints ? Json(advice_.hints(*job.object)) : Json::array();
-  return str_cat("{\"version\":\"", table.version(), "\",\"row\":", job.row,
-                 ",\"actions\":", kube::dump(actions_json(*job.object, advice_.why_not)),
-                 ",\"hints\":", kube::dump(hints), ",\"object\":", kube::dump(*job.object), "}");
+  auto json = std::make_shared<const std::string>(
+      str_cat("{\"version\":\"", job.changed, "\",\"row\":", job.row,
+              ",\"actions\":", kube::dump(actions_json(*job.object, rights, advice_.why_not)),
+              ",\"hints\":", kube::dump(hints), ",\"object\":", kube::dump(*job.object), "}"));
+  auto seen = seen_.lock();
+  if (seen->job_texts.size() >= kTexts) seen->job_texts.clear();
+  seen->job_texts[{key, rights}] = {job.changed, json};
+  return json;
 }
 
-std::optional<std::string> Board::job_json(const std::string& key) const {
-  auto seen = seen_.lock();
-  const JobTable::Job* const job = seen->table.find(key);
-  if (job == nullptr) return std::nullopt;
-  return job_json(seen->table, *job);
+std::shared_ptr<const std::string> Board::job_json(const std::string& key, const Rights& rights) const {
+  std::optional<JobTable::Job> job;
+  {
+    auto seen = seen_.lock();
+    if (const JobTable::Job* const found = seen->table.find(key); found != nullptr) job = *found;
+  }
+  return job ? text_of(key, *job, rights) : nullptr;
 }
 
 Board::Text Board::jobs_since(std::uint64_t since, const Namespaces& namespaces) const {
@@ -113,17 +127,20 @@ Board::Text Board::jobs_since(std::uint64_t since, const Namespaces& namespaces)
   return {version, seen->delta};
 }
 
-Board::Text Board::job_since(const std::string& key, std::uint64_t since) const {
-  auto seen = seen_.lock();
-  const std::uint64_t version = seen->table.version();
-  const JobTable::Job* const job = seen->table.find(key);
-  if (job == nullptr) {
-    return {version,
-            std::make_shared<const std::string>(str_cat("{\"version\":\"", version, "\",\"removed\":true}")),
-            true};
+Board::Text Board::job_since(const std::string& key, std::uint64_t since, const Rights& rights) const {
+  std::uint64_t version = 0;
+  std::optional<JobTable::Job> job;
+  {
+    auto seen = seen_.lock();
+    version = seen->table.version();
+    const JobTable::Job* const found = seen->table.find(key);
+    if (found != nullptr && found->changed <= since && since <= version) return {version, nullptr};
+    if (found != nullptr) job = *found;
   }
-  if (job->changed <= since && since <= version) return {version, nullptr};
-  return {version, std::make_shared<const std::string>(job_json(seen->table, *job))};
+  if (job) return {version, text_of(key, *job, rights)};
+  return {version,
+          std::make_shared<const std::string>(str_cat("{\"version\":\"", version, "\",\"removed\":true}")),
+          true};
 }
 
 Board::Series Board::series_of(const std::string& key) const {

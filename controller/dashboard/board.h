@@ -27,6 +27,7 @@ class Board {
  public:
   static constexpr Duration kLook = std::chrono::seconds(30);  // a look at a job counts for so long
   static constexpr std::size_t kLooks = 64;                    // jobs that are looked at, at most
+  static constexpr std::size_t kTexts = 64;                    // of jobs that are kept for several readers
 
   // Advice that only a job's place can give; pure functions of its object.
   struct Advice {
@@ -58,7 +59,9 @@ class Board {
   std::string list_json(const Namespaces& namespaces = nullptr) const;     // of those alone
   std::set<std::string> namespaces() const;                                // that have jobs
   std::shared_ptr<const kube::Json> object(const std::string& key) const;  // null: there is no such job
-  std::optional<std::string> job_json(const std::string& key) const;
+  // For a viewer with these rights; null: there is no such job. The text is made without the lock, once for
+  // all with the same rights.
+  std::shared_ptr<const std::string> job_json(const std::string& key, const Rights& rights = {}) const;
   std::string why_not(Action action, const kube::Json& object) const {
     return advice_.why_not(action, object);
   }
@@ -72,7 +75,7 @@ class Board {
   // For a reader who knows the version `since` (0: everything), and sees these namespaces.
   Text jobs_since(std::uint64_t since, const Namespaces& namespaces = nullptr) const;
   // A job that is gone: {"version","removed":true}.
-  Text job_since(const std::string& key, std::uint64_t since) const;
+  Text job_since(const std::string& key, std::uint64_t since, const Rights& rights = {}) const;
   Series series_of(const std::string& key) const;
 
  private:
@@ -84,8 +87,15 @@ class Board {
     // The newest delta: most readers know the same version.
     std::uint64_t delta_since = 0, delta_version = 0;
     std::shared_ptr<const std::string> delta;
+    // The newest texts of jobs that are looked at.
+    struct JobText {
+      std::uint64_t changed = 0;
+      std::shared_ptr<const std::string> json;
+    };
+    std::map<std::pair<std::string, Rights>, JobText> job_texts;
   };
-  std::string job_json(const JobTable& table, const JobTable::Job& job) const;
+  std::shared_ptr<const std::string> text_of(const std::string& key, const JobTable::Job& job,
+                                             const Rights& rights) const;
 
   void tell() const;
 

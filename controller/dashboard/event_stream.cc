@@ -16,7 +16,11 @@ std::string event_text(std::string_view id, std::string_view event, std::string_
 EventStream::EventStream(Board& board, Wish wish, std::string epoch, std::string_view last_id,
                          std::shared_ptr<Sight> sight)
     : board_(board), wish_(std::move(wish)), epoch_(std::move(epoch)), sight_(std::move(sight)) {
-  if (sight_ != nullptr) seen_ = sight_->look({}).namespaces;
+  if (sight_ != nullptr) {
+    const Sight::Seen seen = sight_->look({});
+    seen_ = seen.namespaces;
+    rights_ = seen.rights;
+  }
   const std::string ours = epoch_ + "-";
   if (!last_id.starts_with(ours)) return;
   last_id.remove_prefix(ours.size());
@@ -40,7 +44,7 @@ void EventStream::add_job(Events& events, TimePoint now) {
     board_.look(wish_.job);
     next_look_ = now + Board::kLook / 4;
   }
-  const Board::Text news = board_.job_since(wish_.job, job_known_);
+  const Board::Text news = board_.job_since(wish_.job, job_known_, rights_);
   job_known_ = news.version;
   const bool told = news.gone && job_gone_;
   job_gone_ = news.gone;
@@ -64,6 +68,7 @@ web::HttpStream::Piece EventStream::next(TimePoint now) {
                       (seen.namespaces != nullptr && seen_ != nullptr && *seen.namespaces == *seen_);
     if (!same) jobs_known_ = 0;  // it gets all that it sees now
     seen_ = seen.namespaces;
+    if (std::exchange(rights_, seen.rights) != seen.rights) job_known_ = 0;  // other actions are allowed
   }
   std::string text;
   if (!std::exchange(greeted_, true)) text = "retry: 2000\n\n";

@@ -52,6 +52,7 @@ class EventStream final : public web::HttpStream {
   const std::string epoch_;
   const std::shared_ptr<Sight> sight_;
   Namespaces seen_;
+  Rights rights_;
   std::uint64_t jobs_known_ = 0, job_known_ = 0;
   bool job_gone_ = false;
   Board::Series series_known_;

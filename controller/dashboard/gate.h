@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "controller/cluster/kube/json.h"
+#include "controller/dashboard/actions.h"
 #include "controller/dashboard/guard.h"
 #include "controller/dashboard/job_table.h"
 #include "controller/dashboard/place.h"
@@ -22,6 +23,7 @@ struct Need {
   std::string verb;      // on one job: get, update, delete; empty: none
   std::string ns, name;  // of that job
   bool lists = false;    // whose jobs the viewer may list is asked for
+  bool rights = false;   // what he may do to the job, too; that he may nothing is no refusal
   bool of_stream = false;
   bool operator==(const Need&) const = default;
 };
@@ -32,7 +34,8 @@ class Sight {
   virtual ~Sight() = default;
   struct Seen {
     bool over = false;  // he may see nothing any more
-    Namespaces namespaces;
+    Namespaces namespaces = nullptr;
+    Rights rights = {};  // where they were asked for
   };
   // Never blocks.
   virtual Seen look(TimePoint now) = 0;

@@ -49,7 +49,7 @@ const std::string& csrf_word(const web::HttpRequest& request, bool of_stream) {
 
 std::vector<std::string> loopback_hosts(int port) {
   const std::string end = port == 80 ? "" : str_cat(":", port);  // browsers leave HTTP's own port out
-  return {"127.0.0.1" + end, "localhost" + end, "[::1]" + end};
+  return {"127.0.0.1" + end, "localhost" + end};
 }
 
 }  // namespace paceline::dashboard

@@ -34,7 +34,8 @@ std::optional<Refusal> check_origin(const web::HttpRequest& request, const std::
 // a browser's EventSource sends no header of ours.
 const std::string& csrf_word(const web::HttpRequest& request, bool of_stream);
 
-// The hosts by which a server at this port of the loopback device is called.
+// The hosts by which a server at this port of 127.0.0.1 is called. The same port of [::1] may be somebody
+// else's.
 std::vector<std::string> loopback_hosts(int port);
 
 }  // namespace paceline::dashboard

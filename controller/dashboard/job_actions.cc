@@ -15,33 +15,54 @@ namespace {
 using kube::Json;
 using web::HttpAnswer;
 
-std::string verb_text(Action action, const std::string& job) {
-  switch (action) {
-    case Action::kSuspend:
-      return str_cat(job, " is being suspended: its members save a checkpoint and stop");
-    case Action::kResume:
-      return str_cat(job, " goes on, from its newest checkpoint");
-    case Action::kScale:
-      return str_cat(job, " is being scaled");
-    default:
-      return str_cat(job, " is being deleted");
-  }
-}
-
 }  // namespace
 
-absl::Status JobActions::perform(const Call& call, Action action, const Json& patch) {
+absl::StatusOr<Deed> JobActions::prepare(const Call& call, jobs::JobSource& source, Action action,
+                                         const Json& body) const {
+  // The board may be a moment behind, and have been asked the same in that moment.
+  const auto now = source.job(kube::text_at(*call.object, {"metadata", "namespace"}),
+                              kube::text_at(*call.object, {"metadata", "name"}));
+  const Json& object = now.ok() ? *now : *call.object;
+  if (const std::string why = board_.why_not(action, object); !why.empty())
+    return absl::FailedPreconditionError(str_cat(call.key, ": ", why));
+  return deed_of(action, object, body, clock_.wall_now());
+}
+
+absl::Status JobActions::perform(const Call& call, jobs::JobSource& source, Action action,
+                                 const Json& patch) {
   const std::string& ns = kube::text_at(*call.object, {"metadata", "namespace"});
   const std::string& name = kube::text_at(*call.object, {"metadata", "name"});
-  PL_ASSIGN_OR_RETURN(const auto source, place_.source(call.viewer));
-  if (action == Action::kDelete) return source->remove(ns, name, "Background").status();
+  if (action == Action::kDelete) return source.remove(ns, name, "Background").status();
   Json same = patch;  // not another job that has taken its name
   same["metadata"]["uid"] = kube::text_at(*call.object, {"metadata", "uid"});
-  return source->patch(ns, name, same, std::string(dashboard::name(action))).status();
+  return source.patch(ns, name, same, std::string(dashboard::name(action))).status();
+}
+
+void JobActions::work(const Call& call, Action action, const Json& body, const Note& note) {
+  const auto refuse = [&](const absl::Status& status) {
+    note(str_cat("refused: ", status.message()));
+    call.answer(error_answer(status));
+  };
+  const auto source = place_.source(call.viewer);
+  if (!source.ok()) return refuse(source.status());
+  const auto deed = prepare(call, **source, action, body);
+  if (!deed.ok()) return refuse(deed.status());
+  const std::string asked = str_cat(call.viewer.user, " asked by the dashboard to ", deed->asked);
+  if (const absl::Status recorded = place_.record(*call.object, false, "UserAction", asked); !recorded.ok())
+    return refuse(recorded);
+  const bool at_once = action == Action::kDelete && place_.removes_slowly();
+  const HttpAnswer accepted = json_answer(kube::dump({{"message", deed->done}}), 202);
+  if (at_once) call.answer(accepted);
+  const absl::Status status = perform(call, **source, action, deed->patch);
+  note(status.ok() ? "done" : str_cat("failed: ", status.message()));
+  if (!status.ok())
+    place_.record(*call.object, true, "UserActionFailed", str_cat(asked, ": ", status.message()))
+        .IgnoreError();
+  if (!at_once) call.answer(status.ok() ? accepted : error_answer(status));
 }
 
 void JobActions::act(Call call, Action action) {
-  const auto note = [audit = audit_, viewer = call.viewer, action,
+  const Note note = [audit = audit_, viewer = call.viewer, action,
                      key = call.key](const std::string& result) {
     if (audit) audit(viewer, action, key, result);
   };
@@ -56,26 +77,8 @@ void JobActions::act(Call call, Action action) {
     body = *std::move(parsed);
   }
   const auto answer = call.answer;
-  const bool taken = workers_.post(
-      [this, action, note, call = std::move(call), body = std::move(body)](const std::stop_token&) {
-        const auto patch = action == Action::kDelete ? absl::StatusOr<Json>(Json::object())
-                                                     : patch_of(action, *call.object, body);
-        if (!patch.ok()) {
-          note(str_cat("refused: ", patch.status().message()));
-          return call.answer(error_answer(patch.status()));
-        }
-        const std::string done =
-            str_cat(call.viewer.user, " asked by the dashboard to ", dashboard::name(action), " it");
-        place_.record(*call.object, false, "UserAction", done);
-        const bool at_once = action == Action::kDelete && place_.removes_slowly();
-        const HttpAnswer accepted = json_answer(kube::dump({{"message", verb_text(action, call.key)}}), 202);
-        if (at_once) call.answer(accepted);
-        const absl::Status status = perform(call, action, *patch);
-        note(status.ok() ? "done" : str_cat("failed: ", status.message()));
-        if (!status.ok())
-          place_.record(*call.object, true, "UserActionFailed", str_cat(done, ": ", status.message()));
-        if (!at_once) call.answer(status.ok() ? accepted : error_answer(status));
-      });
+  const bool taken = workers_.post([this, action, note, call = std::move(call), body = std::move(body)](
+                                       const std::stop_token&) { work(call, action, body, note); });
   if (!taken) answer(error_answer(absl::ResourceExhaustedError("too many actions wait; ask again later")));
 }
 

@@ -21,17 +21,22 @@ class JobActions {
   // Told of each action, and what came of it: "forbidden", "refused: ...", "done", "failed: ...".
   using Audit = std::function<void(const Viewer& viewer, Action action, const std::string& job,
                                    const std::string& result)>;
-  JobActions(Board& board, Place& place, Audit audit)
-      : board_(board), place_(place), audit_(std::move(audit)) {}
+  JobActions(Board& board, Place& place, const Clock& clock, Audit audit)
+      : board_(board), place_(place), clock_(clock), audit_(std::move(audit)) {}
 
   // Answers when it is done; that a job is to be deleted, at once where that takes long.
   void act(Call call, Action action);
 
  private:
-  absl::Status perform(const Call& call, Action action, const kube::Json& patch);
+  using Note = std::function<void(const std::string& result)>;
+  void work(const Call& call, Action action, const kube::Json& body, const Note& note);
+  absl::StatusOr<Deed> prepare(const Call& call, jobs::JobSource& source, Action action,
+                               const kube::Json& body) const;
+  absl::Status perform(const Call& call, jobs::JobSource& source, Action action, const kube::Json& patch);
 
   Board& board_;
   Place& place_;
+  const Clock& clock_;
   const Audit audit_;
   Workers workers_{2};
 };

@@ -99,14 +99,14 @@ std::string JobTable::delta_json(std::uint64_t since, const Namespaces& namespac
     if (!std::exchange(first, false)) text += ',';
     text += job.row;
   }
-  Json removed = Json::array();
+  std::set<std::string_view> gone;
   for (const Removal& each : removals_) {
-    if (full || each.version <= since || !sees(namespaces, each.ns)) continue;
-    // A run that is made again has its uid again.
-    const bool there =
-        std::ranges::any_of(jobs_, [&](const auto& job) { return job.second.uid == each.uid; });
-    if (!there) removed.push_back(each.uid);
+    if (!full && each.version > since && sees(namespaces, each.ns)) gone.insert(each.uid);
   }
+  // A run that is made again has its uid again.
+  for (auto job = jobs_.begin(); !gone.empty() && job != jobs_.end(); ++job) gone.erase(job->second.uid);
+  Json removed = Json::array();
+  for (const std::string_view uid : gone) removed.push_back(uid);
   return text + str_cat("],\"removed\":", kube::dump(removed), "}");
 }
 

@@ -71,7 +71,8 @@ absl::Status KubePlace::use_series(const Json& object, const std::function<void(
   return absl::OkStatus();
 }
 
-void KubePlace::record(const Json& object, bool warning, std::string_view reason, std::string_view message) {
+absl::Status KubePlace::record(const Json& object, bool warning, std::string_view reason,
+                               std::string_view message) {
   const std::string& ns = kube::text_at(object, {"metadata", "namespace"});
   const std::string& name = kube::text_at(object, {"metadata", "name"});
   const Json event = {
@@ -95,6 +96,7 @@ void KubePlace::record(const Json& object, bool warning, std::string_view reason
   if (!status.ok())
     log_.warning(str_cat("an event can't be written: ", status.message()),
                  {{"job", key_of(object)}, {"reason", std::string(reason)}});
+  return absl::OkStatus();
 }
 
 }  // namespace paceline::dashboard

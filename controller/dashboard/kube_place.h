@@ -38,9 +38,9 @@ class KubePlace final : public Place {
   absl::StatusOr<std::string> yaml(const kube::Json& object) override;
   absl::Status use_series(const kube::Json& object,
                           const std::function<void(const JobSeries&)>& use) override;
-  // By the place's own rights; what can't be written is logged.
-  void record(const kube::Json& object, bool warning, std::string_view reason,
-              std::string_view message) override;
+  // By the place's own rights; what can't be written is logged, and is no error.
+  absl::Status record(const kube::Json& object, bool warning, std::string_view reason,
+                      std::string_view message) override;
 
  private:
   kube::ApiClient& api_;

@@ -37,9 +37,10 @@ class Place {
   // Calls `use` with what is known of the job's steps by now.
   virtual absl::Status use_series(const kube::Json& object,
                                   const std::function<void(const JobSeries&)>& use) = 0;
-  // Becomes an event of the job: what a user did, or what came of it.
-  virtual void record(const kube::Json& object, bool warning, std::string_view reason,
-                      std::string_view message) = 0;
+  // Becomes an event of the job: what a user did, or what came of it. An error: nothing can be done to the
+  // job here, either.
+  virtual absl::Status record(const kube::Json& object, bool warning, std::string_view reason,
+                              std::string_view message) = 0;
 };
 
 }  // namespace paceline::dashboard

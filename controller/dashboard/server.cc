@@ -8,6 +8,7 @@
 #include "base/guarded.h"
 #include "base/status.h"
 #include "base/text.h"
+#include "controller/dashboard/answers.h"
 #include "controller/dashboard/api.h"
 #include "controller/dashboard/assets.h"
 #include "controller/dashboard/guard.h"
@@ -22,14 +23,15 @@ namespace {
 constexpr web::HttpLimits kLimits{.connections = Server::kConnections,
                                   .streams = Server::kStreams,
                                   .body_bytes = 64 << 10,
-                                  .keep_alive = true};
+                                  .keep_alive = true,
+                                  .finish = &add_security_headers};
 
 class ServerImpl final : public Server {
  public:
   ServerImpl(Board& board, Place& place, int port, const ServerOptions& options, const Clock& clock)
       : board_(board),
         port_(port),
-        sessions_(options.user, str_cat("paceline_session_", port)),
+        sessions_(options.user, str_cat("paceline_session_", port), options.rights, clock),
         gate_(options.gate == nullptr ? sessions_ : *options.gate),
         api_(board, place, gate_,
              {.version = options.version,

@@ -11,6 +11,7 @@
 #include "controller/dashboard/gate.h"
 #include "controller/dashboard/job_actions.h"
 #include "controller/dashboard/place.h"
+#include "controller/dashboard/session_gate.h"
 #include "controller/web/server_certificate.h"
 
 namespace paceline::dashboard {
@@ -19,6 +20,7 @@ struct ServerOptions {
   std::string version;
   std::string user;                     // whose rights a dashboard of the loopback device gives
   std::string address = "127.0.0.1:0";  // port 0: the system's choice
+  AskRights rights = nullptr;           // of the process; null: all
   // Null: sessions of whoever has an address of new_address(), for the loopback device alone.
   Gate* gate = nullptr;
   JobActions::Audit audit = nullptr;  // null: none

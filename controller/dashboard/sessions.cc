@@ -29,20 +29,23 @@ void Sessions::add_token(std::string token) {
   if (tokens_.size() > kTokens) tokens_.pop_back();
 }
 
-const Sessions::Session* Sessions::open(std::string_view token, Session secrets) {
+const Sessions::Session* Sessions::open(std::string_view token, Session secrets, TimePoint now) {
   for (auto each = tokens_.begin(); each != tokens_.end(); ++each) {
     if (!same_secret(*each, token)) continue;
     tokens_.erase(each);
-    sessions_.push_front(std::move(secrets));
+    sessions_.push_front({std::move(secrets), now});
     if (sessions_.size() > kSessions) sessions_.pop_back();
-    return &sessions_.front();
+    return &sessions_.front().session;
   }
   return nullptr;
 }
 
-bool Sessions::use(std::string_view cookie, std::string_view csrf) {
+bool Sessions::use(std::string_view cookie, std::string_view csrf, TimePoint now) {
+  while (!sessions_.empty() && now - sessions_.back().used >= kUnused) sessions_.pop_back();
   for (auto each = sessions_.begin(); each != sessions_.end(); ++each) {
-    if (!same_secret(each->cookie, cookie) || !same_secret(each->csrf, csrf)) continue;
+    if (!same_secret(each->session.cookie, cookie) || !same_secret(each->session.csrf, csrf)) continue;
+    if (now < each->used) return true;
+    each->used = now;
     sessions_.splice(sessions_.begin(), sessions_, each);
     return true;
   }

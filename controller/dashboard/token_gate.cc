@@ -67,9 +67,9 @@ std::optional<Somebody> somebody(const Json& review) {
 // The namespaces that a stream's viewer sees, asked for again while it lasts.
 class TokenGate::ViewerSight final : public Sight, public std::enable_shared_from_this<ViewerSight> {
  public:
-  ViewerSight(TokenGate& gate, Viewer viewer, Need need, Namespaces seen, TimePoint now)
+  ViewerSight(TokenGate& gate, Viewer viewer, Need need, Seen seen, TimePoint now)
       : gate_(gate), viewer_(std::move(viewer)), need_(std::move(need)) {
-    state_.lock()->seen.namespaces = std::move(seen);
+    state_.lock()->seen = std::move(seen);
     state_.lock()->checked = now;
     if (need_.of_stream) ++gate_.known_.lock()->streams[viewer_.user];
   }
@@ -109,7 +109,7 @@ class TokenGate::ViewerSight final : public Sight, public std::enable_shared_fro
     if (refused == 401 || refused == 403) state->seen.over = true;
     if (!admission || refused != 0) return;
     state->checked = now;
-    if (admission->sight) state->seen.namespaces = admission->sight->look({}).namespaces;
+    if (admission->sight) state->seen = admission->sight->look({});
   }
 
   struct State {
@@ -205,19 +205,27 @@ std::optional<Admission> TokenGate::decide(const std::string& token, const Need&
     if (!allowed->ok()) return refused(unanswered(allowed->status()));
     if (!**allowed) return refused(forbidden(user.user, need));
   }
-  Namespaces seen;
+  Sight::Seen seen;
   if (need.lists) {
     auto listed = sees(token, user, ask);
     if (!listed) return std::nullopt;
     if (!listed->ok()) return refused(unanswered(listed->status()));
-    seen = **std::move(listed);
+    seen.namespaces = **std::move(listed);
+  }
+  for (const auto& [verb, right] :
+       {std::pair{"update", &seen.rights.update}, {"delete", &seen.rights.remove}}) {
+    if (!need.rights) break;
+    const auto allowed = may(token, user, verb, need.ns, need.name, ask);
+    if (!allowed) return std::nullopt;
+    if (!allowed->ok()) return refused(unanswered(allowed->status()));
+    *right = **allowed;
   }
   if (need.of_stream) {
     auto known_now = known_.lock();
     const auto open = known_now->streams.find(user.user);
     if (open != known_now->streams.end() && open->second >= kMostStreams) return refused(too_many());
   }
-  if (need.lists || need.of_stream)
+  if (need.lists || need.rights || need.of_stream)
     admission.sight =
         std::make_shared<ViewerSight>(*this, admission.viewer, need, std::move(seen), clock_.now());
   return admission;

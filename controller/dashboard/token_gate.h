@@ -1,7 +1,7 @@
 #pragma once
 
 // The gate of a dashboard on a cluster: each request brings a bearer token of the API server's, which says
-// whose it is (TokenReview) and what he may (SubjectAccessReview): get, update or delete on one TrainingJob,
+// whose it is (TokenReview) and what he may (SubjectAccessReview): get, update and delete on one TrainingJob,
 // and list in which namespaces. Answers count for AccessCache::kKept; a stream's viewer is asked for again
 // as long as it lasts, and it ends where the API server does not answer for kPatience. Nothing is known by
 // cookies. Bounds: access_cache.h; kPerSecond requests and kMostStreams streams of each user,

@@ -76,9 +76,10 @@ class DashboardTest(CommandCase, ClusterCase):
         self.kubectl("create", "namespace", self.other)
         self.addCleanup(self.kubectl, "delete", "namespace", self.other, "--wait=false")
         # Another controller's, which is not there: they stay as the test leaves them.
-        digits = json.dumps(job("digits", runPolicy={"suspend": True, "managedBy": "example.org/other"}))
+        digits = job("digits", runPolicy={"suspend": True, "managedBy": "example.org/other"})
+        digits["spec"]["replicaSpecs"]["worker"] |= {"minReplicas": 1, "maxReplicas": 2, "restartPolicy": "OnFailure"}
         for ns in (self.namespace, self.other):
-            self.kubectl("apply", f"--namespace={ns}", "-f", "-", text=digits)
+            self.kubectl("apply", f"--namespace={ns}", "-f", "-", text=json.dumps(digits))
 
     def start_controller(self):
         """A process of this machine with the rights that the chart gives, and nothing else."""
@@ -187,13 +188,14 @@ class DashboardTest(CommandCase, ClusterCase):
             self.assertEqual(editor.ask(method, path.replace(self.namespace, self.other), body)[0], 403, action)
         self.assertEqual(self.get("tj", "digits")["spec"], before)
 
-        self.assertEqual(editor.ask("POST", f"{self.own()}/scale", {"replicas": 1})[0], 202)
+        self.assertEqual(editor.ask("POST", f"{self.own()}/scale", {"replicas": 2})[0], 202)
         self.assertEqual(editor.ask("POST", f"{self.own()}/resume")[0], 202)
         self.assertFalse(self.get("tj", "digits")["spec"]["runPolicy"]["suspend"])
         processes.wait_until("that to be known", WAIT_SECONDS, lambda: not editor.ask("GET", self.own())[1]["row"]["suspended"])
         self.assertEqual(editor.ask("POST", f"{self.own()}/suspend")[0], 202)
         self.assertTrue(self.get("tj", "digits")["spec"]["runPolicy"]["suspend"])
-        self.assertEqual(self.actions_told(), [f"{self.user('editor')} asked by the dashboard to {each} it" for each in ("resume", "scale", "suspend")])
+        self.assertEqual(self.actions_told(), [f"{self.user('editor')} asked by the dashboard to {each}"
+                                               for each in ("resume it", "scale it from 1 to 2 workers", "suspend it")])
         self.assertEqual(editor.ask("DELETE", self.own())[0], 202)
         self.kubectl("wait", "tj/digits", "--for=delete", "--timeout=60s")
         processes.wait_until("the list without it", WAIT_SECONDS, lambda: editor.jobs() == [])
@@ -203,6 +205,39 @@ class DashboardTest(CommandCase, ClusterCase):
         wanted += [(self.user("editor"), action, others, "forbidden") for _, action, _ in actions]
         wanted += [(self.user("editor"), action, mine, "done") for action in ("scale", "resume", "suspend", "delete")]
         processes.wait_until("the audit", WAIT_SECONDS, lambda: set(wanted) <= set(self.audited()))
+
+    def test_requests_are_annotations_of_those_who_may_update(self):
+        viewer, editor = self.viewer("viewer", "view"), self.viewer("editor", "edit")
+        self.wait_until_known(editor, [f"{self.namespace}/digits"])
+        for action, body in (("checkpoint", None), ("replace", {"member": "worker-0"})):
+            self.assertEqual(viewer.ask("POST", f"{self.own()}/{action}", body)[0], 403, action)
+            self.assertEqual(editor.ask("POST", f"{self.own()}/{action}", body)[0], 409, action)   # it is suspended
+        self.kubectl("patch", "tj/digits", "--type=merge", "-p", json.dumps({"spec": {"runPolicy": {"suspend": False}}}))
+        self.kubectl("patch", "tj/digits", "--subresource=status", "--type=merge", "-p", json.dumps({"status": {"phase": "Running"}}))
+        processes.wait_until("that to be known", WAIT_SECONDS, lambda: editor.ask("GET", self.own())[1]["row"]["phase"] == "Running")
+        self.assertEqual(editor.ask("POST", f"{self.own()}/checkpoint")[0], 202)
+        self.assertEqual(editor.ask("POST", f"{self.own()}/replace", {"member": "worker-0"})[0], 202)
+        self.assertEqual(editor.ask("POST", f"{self.own()}/replace", {"member": "chief-0"})[0], 409)
+        annotations = self.get("tj", "digits")["metadata"]["annotations"]
+        self.assertTrue(annotations["paceline.dev/checkpoint"])
+        self.assertTrue(annotations["paceline.dev/replace"].startswith("worker-0@"))
+        self.assertEqual(self.actions_told(), [f"{self.user('editor')} asked by the dashboard to {each}"
+                                               for each in ("replace worker-0", "save a checkpoint")])
+
+    def test_actions_that_a_viewer_may_not_take_are_not_offered(self):
+        viewer, editor = self.viewer("viewer", "view"), self.viewer("editor", "edit")
+        self.wait_until_known(editor, [f"{self.namespace}/digits"])
+
+        def offered(who):
+            actions = who.ask("GET", self.own())[1]["actions"]
+            return sorted(action for action, item in actions.items() if item["allowed"])
+
+        self.assertEqual(offered(viewer), [])
+        self.assertEqual(offered(editor), ["delete", "resume", "scale"])
+        name, told = next(viewer.stream(f"job={self.namespace}/digits"))
+        self.assertEqual((name, [item["allowed"] for item in told["actions"].values() if item["allowed"]]), ("job", []))
+        self.assertEqual(offered(self.own_dashboard(viewer.headers["Authorization"].split()[1])[0]), [])
+        self.assertEqual(offered(self.own_dashboard(editor.headers["Authorization"].split()[1])[0]), ["delete", "resume", "scale"])
 
     def test_rights_that_are_taken_away_end_what_they_gave(self):
         ada = self.viewer("ada", "view")
@@ -242,7 +277,7 @@ class DashboardTest(CommandCase, ClusterCase):
         for end in ("", "/yaml", "/series", "/heatmap", "/timeline", "/events", "/logs", "/next"):
             self.assertEqual(viewer.ask("GET", f"{self.own()}{end}")[0], 200, end)
         self.assertEqual(viewer.ask("POST", f"{self.own()}/resume")[0], 403)
-        self.assertEqual(viewer.ask("POST", f"{self.own()}/scale", {"replicas": 1})[0], 403)
+        self.assertEqual(viewer.ask("POST", f"{self.own()}/scale", {"replicas": 2})[0], 403)
         self.assertEqual(viewer.ask("DELETE", self.own())[0], 403)
         token = self.token("editor", "edit")
         self.kubectl("create", "role", "noter", "--verb=create", "--resource=events.events.k8s.io")

@@ -73,7 +73,7 @@ class Dashboard {
   FakeClock clock_;
   dashboard::FakePlace place_;
   dashboard::Board board_{clock_};
-  dashboard::SessionGate gate_{"ada", "session"};
+  dashboard::SessionGate gate_{"ada", "session", nullptr, clock_};
   dashboard::Api api_{board_, place_,
                       gate_,  {.version = "1", .hosts = {kHost}, .audit = nullptr, .assets = {}},
                       clock_, [] {}};

@@ -3,6 +3,7 @@
 // A place with one job, "default/digits", that runs: what its dashboard asks of it is noted, and nothing is
 // done.
 
+#include <atomic>
 #include <memory>
 #include <stop_token>
 #include <string>
@@ -82,10 +83,14 @@ class FakePlace final : public Place {
     use(series);
     return absl::OkStatus();
   }
-  void record(const kube::Json&, bool, std::string_view reason, std::string_view message) override {
+  absl::Status record(const kube::Json&, bool, std::string_view reason, std::string_view message) override {
+    if (reads_only) return absl::PermissionDeniedError("open events.jsonl: Read-only file system");
     done.lock()->records.push_back(str_cat(reason, ": ", message));
+    return absl::OkStatus();
   }
+  bool removes_slowly() const override { return slow; }
   Guarded<Done> done;
+  std::atomic<bool> reads_only{false}, slow{false};
 };
 
 }  // namespace paceline::dashboard

@@ -136,6 +136,65 @@ class DashboardTest(CliCase):
         self.assertEqual(run.wait(30 * SLOW), 130)
         until(lambda: viewer.get("/api/v1/jobs")["jobs"] == [], 20 * SLOW, "it is gone")
 
+    def test_a_checkpoint_and_a_replacement_are_asked_for(self):
+        """By the page and by the commands: a checkpoint that the job's spec asks for nowhere, and a successor for a member that is well."""
+        _, viewer = self.viewer_of()
+        text = job(members=3, steps=ENDLESS).replace("worker: {replicas: 2}", "worker: {replicas: 2, restartPolicy: OnFailure}")
+        run = self.start("run", self.write(text))
+        until(lambda: self.status("digits") and self.status("digits")["step"] > 20, 40 * SLOW, "it trains")
+
+        self.assertIn("is written", self.ends(0, "checkpoint", "digits").stdout)
+        checkpoints = self.state / "runs/digits/checkpoints"
+        self.assertEqual(len(list(checkpoints.glob("step-*"))), 1)
+        until(lambda: viewer.get(JOB)["actions"]["checkpoint"]["allowed"], 20 * SLOW, "the page offers it")
+        self.assertEqual(viewer.ask("POST", JOB + "/checkpoint")[0], 202)
+        until(lambda: len(list(checkpoints.glob("step-*"))) > 1, 20 * SLOW, "another one")
+        until(lambda: viewer.get(JOB)["object"]["status"]["requests"]["checkpoint"]["outcome"] == "Done", 20 * SLOW, "the answer")
+
+        self.assertEqual(viewer.ask("POST", JOB + "/replace", {"member": "chief-0"})[0], 409)   # its restartPolicy is Never
+        self.assertEqual(viewer.ask("POST", JOB + "/replace", {"member": "worker-9"})[0], 409)
+        self.assertEqual(viewer.ask("POST", JOB + "/replace", {})[0], 400)
+        self.ends(4, "replace", "digits", "worker-9")
+        before = {(each["role"], each["index"]): each["pid"] for each in self.status("digits")["members"]}
+        self.assertEqual(viewer.ask("POST", JOB + "/replace", {"member": "worker-1"})[0], 202)
+
+        def replaced():
+            return [each["pod"] for each in self.status("digits")["status"].get("stragglerReplacements", []) if each["outcome"] == "Replaced"]
+
+        until(lambda: replaced() == ["digits-worker-1-0"], 60 * SLOW, "it is replaced")
+        self.assertIn("digits-worker-0-1", self.ends(0, "replace", "digits", "worker/0").stdout)
+        until(lambda: replaced() == ["digits-worker-1-0", "digits-worker-0-0"], 60 * SLOW, "the other one is, too")
+        state = self.status("digits")
+        after = {(each["role"], each["index"]): each["pid"] for each in state["members"]}
+        self.assertEqual([place for place in before if before[place] == after[place]], [("chief", 0)], "the chief goes on")
+        self.assertEqual(state["status"]["restarts"].get("total", 0), 0)
+        told = viewer.get(JOB + "/events")["events"]
+        asked = [event["message"].split(" asked by the dashboard to ")[-1] for event in told if event["reason"] == "UserAction"]
+        self.assertEqual(asked, ["save a checkpoint", "replace worker-1"])
+        self.assertIn("MemberHandedOver", [event["reason"] for event in told])
+        self.assertLessEqual({"Checkpoint", "Replacement"}, {item["kind"] for item in viewer.get(JOB + "/timeline")["items"]})
+
+        self.stop(run)
+        for command in (("checkpoint", "digits"), ("replace", "digits", "worker-1")):
+            self.ends(4, *command)
+        self.assertFalse(viewer.get(JOB)["actions"]["checkpoint"]["allowed"])
+
+    def test_requests_that_make_no_sense_are_refused(self):
+        _, viewer = self.viewer_of()
+        run, _ = self.start_endless()
+        until(lambda: viewer.ask("GET", JOB)[0] == 200 and viewer.get(JOB)["row"]["phase"] == "Running", 20 * SLOW, "it runs")
+        answers = [viewer.ask("POST", JOB + "/suspend")[0] for _ in range(2)]
+        self.assertEqual(answers, [202, 409], "it is suspended already, whether the board knows it or not")
+        for path in ("/series?points=0", "/series?points=5000", "/heatmap?columns=4000", "/heatmap?parts=sleep", "/logs/x?tail=1000000", "/eve%00nts"):
+            self.assertEqual(viewer.ask("GET", JOB + path)[0], 400, path)
+        connection = http.client.HTTPConnection(viewer.host, timeout=60)
+        with contextlib.closing(connection):
+            connection.request("POST", "/api/v1/session", body="x" * 70_000)
+            response = connection.getresponse()
+            self.assertEqual((response.status, response.getheader("X-Content-Type-Options")), (413, "nosniff"))
+        self.assertEqual(viewer.ask("GET", "/api/v1/jobs", Host=f"[::1]:{viewer.host.rpartition(':')[2]}")[0], 421)
+        self.stop(run)
+
     def test_bad_and_used_ports_are_errors(self):
         for port in ("x", "70000", "-1", "08"):
             self.ends(2, "dashboard", "--port", port)

@@ -35,7 +35,8 @@ std::set<std::string_view> allowed(const Json& object) {
 using Names = std::set<std::string_view>;
 
 TEST(ActionsTest, StatesAllowSomeOfThem) {
-  EXPECT_EQ(allowed(job("Running", false)), (Names{"suspend", "scale", "delete"}));
+  EXPECT_EQ(allowed(job("Running", false)), (Names{"suspend", "scale", "checkpoint", "replace", "delete"}));
+  EXPECT_EQ(allowed(job("Starting", false)), (Names{"suspend", "scale", "delete"}));
   EXPECT_EQ(allowed(job("Suspended", true)), (Names{"resume", "scale", "delete"}));
   EXPECT_EQ(allowed(job("Succeeded", false)), (Names{"delete"}));
   Json deleting = job("Running", false);
@@ -43,15 +44,43 @@ TEST(ActionsTest, StatesAllowSomeOfThem) {
   EXPECT_EQ(allowed(deleting), (Names{}));
   Json alone = job("Running", false);
   alone["spec"]["replicaSpecs"] = {{"chief", Json::object()}};
-  EXPECT_EQ(allowed(alone), (Names{"suspend", "delete"}));
+  EXPECT_EQ(allowed(alone), (Names{"suspend", "checkpoint", "replace", "delete"}));
+}
+
+TEST(ActionsTest, RequestsWaitForTheOneBefore) {
+  Json object = job("Running", false);
+  object["status"]["requests"]["checkpoint"] = {{"text", "x"}, {"outcome", "UnderWay"}};
+  object["status"]["stragglerReplacements"] =
+      Json::array({{{"pod", "digits-worker-1-0"}, {"outcome", "UnderWay"}}});
+  EXPECT_EQ(allowed(object), (Names{"suspend", "scale", "delete"}));
+  object["status"]["requests"]["checkpoint"]["outcome"] = "Done";
+  object["status"]["stragglerReplacements"][0]["outcome"] = "Replaced";
+  EXPECT_EQ(allowed(object), (Names{"suspend", "scale", "checkpoint", "replace", "delete"}));
+}
+
+TEST(ActionsTest, ProgramsOfTheirOwnAndServersAllowFewerRequests) {
+  Json servers = job("Running", false);
+  servers["spec"]["strategy"]["type"] = "ParameterServer";
+  EXPECT_EQ(allowed(servers), (Names{"suspend", "scale", "checkpoint", "delete"}));
+  Json own = job("Running", false);
+  own["spec"].erase("training");
+  EXPECT_EQ(allowed(own), (Names{"suspend", "scale", "delete"}));
 }
 
 TEST(ActionsTest, JsonTellsOfAll) {
-  const Json json = actions_json(job("Running", false), why_not);
+  const Json json = actions_json(job("Running", false), {}, why_not);
   EXPECT_EQ(json.size(), 6U);
   EXPECT_EQ(json["suspend"], (Json{{"allowed", true}}));
   EXPECT_EQ(json["resume"]["allowed"], false);
   EXPECT_FALSE(json["resume"]["why"].get<std::string>().empty());
+}
+
+TEST(ActionsTest, JsonTellsWhatTheViewerMayNot) {
+  const Json none = actions_json(job("Running", false), {.update = false, .remove = false}, why_not);
+  for (const auto& [action, item] : none.items()) EXPECT_EQ(item["allowed"], false) << action;
+  const Json some = actions_json(job("Running", false), {.update = true, .remove = false}, why_not);
+  EXPECT_EQ(some["suspend"]["allowed"], true);
+  EXPECT_EQ(some["delete"]["allowed"], false);
 }
 
 TEST(ActionsTest, NamesLeadBack) {
@@ -59,28 +88,63 @@ TEST(ActionsTest, NamesLeadBack) {
   EXPECT_EQ(action_named("fly"), std::nullopt);
 }
 
+constexpr WallTime kMoment{std::chrono::seconds(1'800'000'000)};
+
 TEST(ActionsTest, PatchesChangeOneThing) {
-  const Json object = job("Running", false);
-  EXPECT_EQ(patch_of(Action::kSuspend, object, {}).value(),
-            Json::parse(R"({"spec":{"runPolicy":{"suspend":true}}})"));
-  EXPECT_EQ(patch_of(Action::kResume, object, {}).value(),
-            Json::parse(R"({"spec":{"runPolicy":{"suspend":false}}})"));
-  EXPECT_EQ(patch_of(Action::kScale, object, {{"replicas", 4}}).value(),
+  Json object = job("Running", false);
+  object["spec"]["replicaSpecs"]["worker"]["restartPolicy"] = "OnFailure";
+  const auto patch = [&](Action action, const Json& body) {
+    return deed_of(action, object, body, kMoment)->patch;
+  };
+  EXPECT_EQ(patch(Action::kSuspend, {}), Json::parse(R"({"spec":{"runPolicy":{"suspend":true}}})"));
+  EXPECT_EQ(patch(Action::kResume, {}), Json::parse(R"({"spec":{"runPolicy":{"suspend":false}}})"));
+  EXPECT_EQ(patch(Action::kScale, {{"replicas", 4}}),
             Json::parse(R"({"spec":{"replicaSpecs":{"worker":{"replicas":4}}}})"));
+  EXPECT_EQ(patch(Action::kCheckpoint, {}),
+            Json::parse(
+                R"({"metadata":{"annotations":{"paceline.dev/checkpoint":"2027-01-15T08:00:00.000000Z"}}})"));
+  EXPECT_EQ(
+      patch(Action::kReplace, {{"member", "worker-2"}}),
+      Json::parse(
+          R"({"metadata":{"annotations":{"paceline.dev/replace":"worker-2@2027-01-15T08:00:00.000000Z"}}})"));
+}
+
+TEST(ActionsTest, EventsHaveTheFigures) {
+  const Json object = job("Running", false);
+  EXPECT_EQ(deed_of(Action::kScale, object, {{"replicas", 4}}, kMoment)->asked,
+            "scale it from 3 to 4 workers");
+  EXPECT_EQ(deed_of(Action::kSuspend, object, {}, kMoment)->asked, "suspend it");
+  EXPECT_EQ(deed_of(Action::kDelete, object, {}, kMoment)->asked, "delete it");
 }
 
 TEST(ActionsTest, OtherNumbersOfWorkersAreRefused) {
   const Json object = job("Running", false);
+  const auto code = [](const Json& of, const Json& body) {
+    return deed_of(Action::kScale, of, body, kMoment).status().code();
+  };
   for (const Json& body :
        {Json{{"replicas", 5}}, Json{{"replicas", 1}}, Json{{"replicas", -1}}, Json{{"replicas", 2.5}},
-        Json{{"replicas", "3"}}, Json::object(), Json::array(), Json()}) {
-    EXPECT_EQ(patch_of(Action::kScale, object, body).status().code(), absl::StatusCode::kInvalidArgument)
-        << body;
-  }
+        Json{{"replicas", "3"}}, Json::object(), Json::array(), Json()})
+    EXPECT_EQ(code(object, body), absl::StatusCode::kInvalidArgument) << body;
+  EXPECT_EQ(code(object, {{"replicas", 3}}), absl::StatusCode::kFailedPrecondition) << "it has so many";
   Json broken = object;
   broken["spec"]["training"].erase("model");
-  EXPECT_EQ(patch_of(Action::kScale, broken, {{"replicas", 3}}).status().code(),
-            absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(code(broken, {{"replicas", 4}}), absl::StatusCode::kFailedPrecondition);
+}
+
+TEST(ActionsTest, OtherMembersAreNotReplaced) {
+  Json object = job("Running", false);
+  object["spec"]["replicaSpecs"]["worker"]["restartPolicy"] = "OnFailure";
+  const auto code = [&](const Json& body) {
+    return deed_of(Action::kReplace, object, body, kMoment).status().code();
+  };
+  for (const Json& body : {Json{{"member", "worker"}}, Json{{"member", 2}}, Json::object(), Json()})
+    EXPECT_EQ(code(body), absl::StatusCode::kInvalidArgument) << body;
+  EXPECT_EQ(code({{"member", "worker-2"}}), absl::StatusCode::kOk);
+  EXPECT_EQ(code({{"member", "worker-3"}}), absl::StatusCode::kFailedPrecondition) << "there is none";
+  EXPECT_EQ(code({{"member", "chief-0"}}), absl::StatusCode::kFailedPrecondition);
+  object["spec"]["replicaSpecs"]["worker"]["restartPolicy"] = "Never";
+  EXPECT_EQ(code({{"member", "worker-2"}}), absl::StatusCode::kFailedPrecondition);
 }
 
 }  // namespace

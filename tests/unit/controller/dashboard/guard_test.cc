@@ -16,9 +16,9 @@ int status_of(const std::optional<Refusal>& refusal) {
 
 TEST(GuardTest, HostsMustBeOurs) {
   const auto hosts = loopback_hosts(8080);
-  for (const char* host : {"127.0.0.1:8080", "localhost:8080", "LOCALHOST:8080", "[::1]:8080"})
+  for (const char* host : {"127.0.0.1:8080", "localhost:8080", "LOCALHOST:8080"})
     EXPECT_EQ(status_of(check_origin(request("GET", "/", {{"host", host}}), hosts)), 0) << host;
-  for (const char* host : {"", "127.0.0.1", "127.0.0.1:80", "evil.example:8080",
+  for (const char* host : {"", "[::1]:8080", "127.0.0.1", "127.0.0.1:80", "evil.example:8080",
                            "localhost:8080.evil.example", "127.0.0.1:8080, evil.example", "x@127.0.0.1:8080"})
     EXPECT_EQ(status_of(check_origin(request("GET", "/", {{"host", host}}), hosts)), 421) << host;
   EXPECT_EQ(status_of(check_origin(request("GET", "/", {}), hosts)), 421);

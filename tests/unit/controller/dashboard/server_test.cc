@@ -176,7 +176,8 @@ TEST_F(ServerTest, EveryAnswerTellsBrowsersWhatTheyMayDo) {
   for (const std::string& text :
        {text_of("GET", "/", host_line()), text_of("GET", "/", "Host: x\r\n"),
         text_of("GET", "/api/v1/jobs", session()), text_of("GET", "/api/v1/jobs", host_line()),
-        text_of("GET", "/api/v1/x", session())}) {
+        text_of("GET", "/api/v1/x", session()), text_of("GET", "/%00", host_line()),
+        text_of("POST", "/api/v1/session", host_line(), std::string(100'000, 'x'))}) {
     const Answer answer = ask(text);
     EXPECT_THAT(answer.head, HasSubstr("Content-Security-Policy: default-src 'none'")) << answer.status;
     EXPECT_THAT(answer.head, HasSubstr("X-Content-Type-Options: nosniff")) << answer.status;
@@ -247,12 +248,41 @@ TEST_F(ServerTest, ActionsAreDoneAndRecorded) {
 TEST_F(ServerTest, ActionsThatMakeNoSenseAreRefused) {
   open_session();
   EXPECT_EQ(post(str_cat(kJob, "/resume")).status, 409);
-  EXPECT_EQ(post(str_cat(kJob, "/checkpoint")).status, 409);
   EXPECT_EQ(post(str_cat(kJob, "/replace"), "{\"member\": \"worker-0\"}").status, 409);
   EXPECT_EQ(post(str_cat(kJob, "/scale"), "{\"replicas\": 5}").status, 400);
   EXPECT_EQ(post(str_cat(kJob, "/scale"), "no json").status, 400);
   EXPECT_EQ(post(str_cat(kJob, "/fly")).status, 404);
   EXPECT_EQ(post("/api/v1/jobs/default/other/suspend").status, 404);
+  EXPECT_TRUE(place_.done.lock()->patches.empty());
+}
+
+TEST_F(ServerTest, RequestsBecomeAnnotations) {
+  open_session();
+  EXPECT_EQ(post(str_cat(kJob, "/checkpoint")).status, 202);
+  const Json patch = place_.done.lock()->patches.at(0);
+  EXPECT_FALSE(patch["metadata"]["annotations"]["paceline.dev/checkpoint"].get<std::string>().empty());
+  EXPECT_EQ(patch["metadata"]["uid"], "digits");
+  EXPECT_EQ(place_.done.lock()->records.at(0), "UserAction: ada asked by the dashboard to save a checkpoint");
+}
+
+// The board may be behind what was done a moment ago.
+TEST_F(ServerTest, JobIsLookedAtAgainBeforeItIsChanged) {
+  open_session();
+  Json behind = running_job();
+  behind["spec"]["runPolicy"]["suspend"] = true;
+  board_.apply({.objects = {behind}});
+  EXPECT_EQ(post(str_cat(kJob, "/suspend")).status, 409) << "the board knows";
+  EXPECT_EQ(post(str_cat(kJob, "/resume")).status, 409) << "it is not suspended any more";
+  EXPECT_TRUE(place_.done.lock()->patches.empty());
+  EXPECT_TRUE(place_.done.lock()->records.empty());
+}
+
+TEST_F(ServerTest, NothingIsDoneWhereItCannotBeRecorded) {
+  open_session();
+  place_.reads_only = place_.slow = true;
+  EXPECT_EQ(ask(text_of("DELETE", kJob, session())).status, 403);
+  EXPECT_EQ(post(str_cat(kJob, "/suspend")).status, 403);
+  EXPECT_TRUE(place_.done.lock()->removed.empty());
   EXPECT_TRUE(place_.done.lock()->patches.empty());
 }
 

@@ -96,6 +96,19 @@ TEST_F(TokenGateTest, RightsOnAJobAreAskedFor) {
   EXPECT_EQ(admitted("t-bob", kGet).viewer.user, "bob") << "for the audit";
 }
 
+TEST_F(TokenGateTest, RightsAreToldWhereTheyAreAskedFor) {
+  Need need = kGet;
+  need.rights = true;
+  EXPECT_EQ(admitted("t-ada", need).sight->look({}).rights, (Rights{.update = true, .remove = false}));
+  EXPECT_EQ(admitted("t-bob", need).refusal->status, 403) << "he may not see it";
+  need.of_stream = true;
+  const Admission stream = admitted("t-ada", need);
+  server_.rights.erase({"ada", "update", "a"});
+  clock_.advance(AccessCache::kKept);
+  (void)stream.sight->look(clock_.now());  // asks
+  while (stream.sight->look(clock_.now()).rights.update) std::this_thread::yield();
+}
+
 TEST_F(TokenGateTest, ListsAreOfNamespacesThatMayBeListed) {
   const auto seen = admitted("t-ada", {.lists = true}).sight->look({}).namespaces;
   ASSERT_NE(seen, nullptr);
