@@ -20,7 +20,8 @@ namespace {
 
 using kube::Json;
 
-// The kind of an event, by its reason; all others are the job's phases, or what keeps it from one.
+// The kind of an event of the job, by its reason. All others are its phases, or (Note) what keeps it from
+// one.
 struct Kind {
   std::string_view reason, kind;
 };
@@ -60,16 +61,19 @@ constexpr std::array kBegun = {
     Begun{"PodsRun", "Running"},       Begun{"Suspended", "Suspended"},
 };
 
-std::string_view kind_of(std::string_view reason) {
-  const auto found = std::ranges::find(kKinds, reason, &Kind::reason);
-  return found == kKinds.end() ? "Phase" : found->kind;
-}
-
 std::string begun_phase(std::string_view reason, const Json& object) {
   const auto found = std::ranges::find(kBegun, reason, &Begun::reason);
   if (found != kBegun.end()) return std::string(found->phase);
   const bool is_end = has_ended(object) && reason == kube::text_at(object, {"status", "reason"});
   return is_end ? phase_of(object) : "";
+}
+
+// What the kubelet and the scheduler say of a pod is of kind Pod.
+std::string_view kind_of(const jobs::EventView& event, const Json& object) {
+  if (event.object.starts_with("pod/")) return "Pod";
+  const auto found = std::ranges::find(kKinds, event.reason, &Kind::reason);
+  if (found != kKinds.end()) return found->kind;
+  return begun_phase(event.reason, object).empty() ? "Note" : "Phase";
 }
 
 double seconds_between(WallTime from, WallTime to) {
@@ -177,7 +181,7 @@ Json timeline_json(const Json& object, const std::vector<jobs::EventView>& event
   const std::size_t skipped = events.size() - std::min(events.size(), kMostItems);
   for (std::size_t i = skipped; i < events.size(); ++i) {
     const jobs::EventView& event = events[i];
-    Json item = {{"kind", kind_of(event.reason)},
+    Json item = {{"kind", kind_of(event, object)},
                  {"severity", event.warning ? (event.reason == "Failed" ? "Error" : "Warning") : "Info"},
                  {"title", event.reason},
                  {"text", event.message}};

@@ -21,7 +21,20 @@ export interface Layout {
   end: number;
 }
 
-const ORDER = ["Phase", "View", "Lost", "Restart", "Straggler", "Replacement", "Rebalance", "Preflight", "Checkpoint", "Evaluation"];
+const ORDER = [
+  "Phase",
+  "View",
+  "Lost",
+  "Restart",
+  "Straggler",
+  "Replacement",
+  "Rebalance",
+  "Preflight",
+  "Checkpoint",
+  "Evaluation",
+  "Note",
+  "Pod",
+];
 
 export function kindsOf(items: readonly TimelineItem[]): string[] {
   const place = (kind: string) => (ORDER.includes(kind) ? ORDER.indexOf(kind) : ORDER.length);

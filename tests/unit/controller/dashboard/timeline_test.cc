@@ -17,7 +17,7 @@ jobs::EventView event(const char* time, const char* reason, bool warning = false
   return {.last = kube::parse_time(time),
           .warning = warning,
           .reason = reason,
-          .object = "digits",
+          .object = "tj/digits",
           .message = "words"};
 }
 
@@ -55,7 +55,7 @@ TEST(TimelineTest, EventsHaveKindsAndTimes) {
 
 TEST(TimelineTest, EvaluationsStandAmongEvents) {
   const Json timeline = timeline_json(
-      kObject, {event("2026-01-01T00:00:01Z", "MembersTrain"), event("2026-01-01T00:00:20Z", "Succeeded")},
+      kObject, {event("2026-01-01T00:00:01Z", "MembersTrain"), event("2026-01-01T00:00:20Z", "Suspended")},
       {{.step = 100, .loss = 0.5, .accuracy = 0.75, .seconds = 10}});
   EXPECT_THAT(kinds(timeline), ElementsAre("Phase", "Evaluation", "Phase"));
   EXPECT_EQ(timeline["items"][1]["step"], 100);
@@ -112,6 +112,16 @@ TEST(TimelineTest, PhasesAreNamed) {
   EXPECT_THAT(phases, ElementsAre("Starting", "Running", "", "Suspended", "Succeeded"));
 }
 
+TEST(TimelineTest, PhasesAreNotWhatHappensToPodsNorWhatKeepsAJobFromOne) {
+  jobs::EventView pulled = event("2026-01-01T00:00:02Z", "Pulled");
+  pulled.object = "pod/digits-worker-0-0";
+  const Json timeline = timeline_json(
+      kObject,
+      {event("2026-01-01T00:00:01Z", "MembersTrain"), pulled, event("2026-01-01T00:00:03Z", "PodNotCreated")},
+      {});
+  EXPECT_THAT(kinds(timeline), ElementsAre("Phase", "Pod", "Note"));
+}
+
 TEST(TimelineTest, JobsWithoutAnythingHaveNone) {
   EXPECT_EQ(timeline_json(Json::object(), {}, {}), (Json{{"items", Json::array()}}));
 }
@@ -126,7 +136,7 @@ TEST(TimelineTest, EventsAreTold) {
   one.count = 3;
   EXPECT_EQ(events_json({one}),
             Json::parse(R"({"events": [{"time": "2026-01-01T00:00:01.000Z", "type": "Warning",
-      "reason": "MemberLost", "object": "digits", "message": "words", "count": 3}]})"));
+      "reason": "MemberLost", "object": "tj/digits", "message": "words", "count": 3}]})"));
 }
 
 }  // namespace
