@@ -9,6 +9,7 @@
 
 #include "base/pluralize.h"
 #include "base/text.h"
+#include "cli/plot/json_line.h"
 #include "cli/view/terminal.h"
 
 namespace paceline::cli {
@@ -18,16 +19,6 @@ namespace {
 using Json = nlohmann::json;
 using stragglers::Finding;
 using stragglers::FindingKind;
-
-constexpr std::size_t kMaxLineBytes = 64 * 1024;
-constexpr int kMaxDepth = 8;
-
-Json parse(std::string_view line) {
-  if (line.size() > kMaxLineBytes) return {};
-  const auto shallow = [](int depth, Json::parse_event_t, Json&) { return depth <= kMaxDepth; };
-  Json json = Json::parse(line.begin(), line.end(), shallow, /*allow_exceptions=*/false);
-  return json.is_object() ? json : Json();
-}
 
 Duration milliseconds(const Json& line, const char* field) {
   const auto found = line.find(field);
@@ -62,7 +53,7 @@ template <typename Use>
 void each_line(std::string_view metrics, Use use) {
   while (!metrics.empty()) {
     const std::size_t end = std::min(metrics.find('\n'), metrics.size());
-    use(parse(metrics.substr(0, end)));
+    use(parse_json_line(metrics.substr(0, end)));
     metrics.remove_prefix(std::min(end + 1, metrics.size()));
   }
 }

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "cli/plot/json_line.h"
 #include "controller/cluster/kube/json.h"
 
 namespace paceline::cli {
@@ -14,8 +15,6 @@ namespace {
 
 using kube::Json;
 
-constexpr std::size_t kMaxLineBytes = 64 << 10;
-constexpr int kMaxDepth = 8;
 // In the order of dashboard::kParts.
 constexpr std::array<const char*, 7> kPartFields = {"inputMs",  "computeMs",    "waitMs", "transferMs",
                                                     "updateMs", "checkpointMs", "stepMs"};
@@ -28,10 +27,8 @@ double number_in(const Json& line, const char* field) {
 }  // namespace
 
 bool add_metrics_line(std::string_view text, dashboard::JobSeries& series) {
-  if (text.size() > kMaxLineBytes) return false;
-  const auto shallow = [](int depth, Json::parse_event_t, Json&) { return depth <= kMaxDepth; };
-  const Json line = Json::parse(text.begin(), text.end(), shallow, /*allow_exceptions=*/false);
-  if (!line.is_object()) return false;
+  const Json line = parse_json_line(text);
+  if (line.is_null()) return false;
   const std::string& type = kube::text_at(line, {"type"});
   if (type == "view") {
     std::vector<std::string> members;

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <string_view>
 
+#include "base/file.h"
 #include "base/regular_file.h"
 #include "base/status.h"
 #include "base/text.h"

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <ostream>
 
+#include "base/file.h"
 #include "base/regular_file.h"
 #include "base/status.h"
 #include "base/text.h"

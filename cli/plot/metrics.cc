@@ -2,15 +2,15 @@
 
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <string>
+
+#include "cli/plot/json_line.h"
 
 namespace paceline::cli {
 
 namespace {
 
 using Json = nlohmann::json;
-
-constexpr std::size_t kMaxLineBytes = 64 * 1024;
-constexpr int kMaxDepth = 8;
 
 double number(const Json& line, const char* field) {
   const auto found = line.find(field);
@@ -25,10 +25,8 @@ std::string text(const Json& line, const char* field) {
 
 // False where the line makes no sense.
 bool add_line(std::string_view line, RunMetrics& metrics) {
-  if (line.size() > kMaxLineBytes) return false;
-  const auto shallow = [](int depth, Json::parse_event_t, Json&) { return depth <= kMaxDepth; };
-  const Json json = Json::parse(line.begin(), line.end(), shallow, /*allow_exceptions=*/false);
-  if (json.is_discarded() || !json.is_object()) return false;
+  const Json json = parse_json_line(line);
+  if (json.is_null()) return false;
   const std::string type = text(json, "type");
   const double step = number(json, "step");
   if (type == "view") return true;  // it has no step
