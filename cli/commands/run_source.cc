@@ -193,8 +193,13 @@ absl::StatusOr<Json> RunSource::patch(const std::string& ns, const std::string& 
         !text.empty())
       edit.requests[annotation] = text;
   }
-  PL_RETURN_IF_ERROR(edit_run(store_, name, edit, what.c_str()));
-  return job(ns, name);
+  for (Duration waited{};; waited += kBetweenEdits) {
+    const absl::Status edited = edit_run(store_, name, edit, what.c_str());
+    if (edited.ok()) return job(ns, name);
+    if (!absl::IsAborted(edited)) return edited;
+    if (waited >= kEditLimit) return absl::DeadlineExceededError(edited.message());
+    if (!pause_(kBetweenEdits, {})) return absl::CancelledError("stopped");
+  }
 }
 
 // The owner writes the run's status, and looks at the job right after that.

@@ -39,7 +39,8 @@ class RunSource : public JobSource {
   absl::Status read_log(const kube::SlimPod& pod, const LogRequest& request, const LogSink& sink,
                         std::stop_token stop) override;
   absl::StatusOr<Events> events(const std::string& ns, const std::string& name) override;
-  // Takes spec.runPolicy.suspend, the worker's replicas and the annotations of api/requests.h alone.
+  // Takes spec.runPolicy.suspend, the worker's replicas and the annotations of api/requests.h alone, and waits
+  // for other commands' edits. DEADLINE_EXCEEDED: another one has been under way for kEditLimit.
   absl::StatusOr<kube::Json> patch(const std::string& ns, const std::string& name, const kube::Json& patch,
                                    const std::string& what) override;
   absl::Status await_owner(const std::string& name, const char* verb, std::ostream& err) override;
@@ -60,6 +61,7 @@ class RunSource : public JobSource {
  private:
   static constexpr std::size_t kMostSpecs = 4096;
   static constexpr Duration kEditLimit = std::chrono::seconds(10);  // an owner looks twice a second
+  static constexpr Duration kBetweenEdits = std::chrono::milliseconds(10);
   struct Spec {
     FileVersion version{};  // of its file
     kube::Json json;

@@ -1,11 +1,16 @@
 #include "cli/state/run_edits.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+
+#include <cerrno>
 
 #include "base/file.h"
 #include "base/regular_file.h"
 #include "base/status.h"
 #include "base/text.h"
+#include "base/unique_fd.h"
 #include "cli/state/resume_command.h"
 #include "controller/api/parse.h"
 #include "controller/api/print.h"
@@ -19,6 +24,16 @@ absl::StatusOr<api::TrainingJob> read_saved_job(const std::string& path) {
   api::Parsed parsed = api::parse_training_job(text, path);
   if (parsed.job) return *std::move(parsed.job);
   return absl::FailedPreconditionError(str_cat(path, " is no TrainingJob"));
+}
+
+// Held until the descriptor is closed, or its process ends, however that ends.
+absl::StatusOr<UniqueFd> lock_edits(const RunState& run) {
+  const std::string path = run.folder + "/edit.lock";
+  PL_ASSIGN_OR_RETURN(RegularFile file, open_regular_file(path, O_RDWR | O_CREAT));
+  if (::flock(file.fd.get(), LOCK_EX | LOCK_NB) == 0) return std::move(file.fd);
+  if (errno != EWOULDBLOCK) return errno_status(errno, str_cat("lock ", path));
+  return absl::AbortedError(str_cat("another command edits run \"", run.name, "\" right now, and holds ",
+                                    path, "; once it has ended, give this command again"));
 }
 
 }  // namespace
@@ -36,6 +51,7 @@ absl::Status goes_on(const RunState& run, const char* verb, std::string_view whe
 absl::Status edit_run(const RunStore& store, const std::string& name, const RunEdit& edit, const char* verb) {
   PL_ASSIGN_OR_RETURN(const RunState run, store.get(name));
   PL_RETURN_IF_ERROR(goes_on(run, verb, store.where()));
+  PL_ASSIGN_OR_RETURN(const UniqueFd lock, lock_edits(run));
   const std::string path = run.folder + "/job.yaml";
   PL_ASSIGN_OR_RETURN(api::TrainingJob job, read_saved_job(path));
   bool& suspend = job.spec.run_policy.suspend;

@@ -2,7 +2,8 @@
 
 // A run that goes on may be edited in the job.yaml of its folder: spec.runPolicy.suspend (`paceline
 // suspend` and `resume`), the number of workers (`paceline scale`), and requests (`paceline checkpoint` and
-// `replace`), which are annotations. The run's owner acts on it.
+// `replace`), which are annotations. The run's owner acts on it. Edits of several commands come one after the
+// other: each holds the file edit.lock of that folder (flock(2)) while it reads, changes and writes the job.
 
 #include <sys/types.h>
 
@@ -30,7 +31,7 @@ absl::Status goes_on(const RunState& run, const char* verb, std::string_view whe
 
 // Edits the job of a run that goes on; its owner acts within a second. Whether the job may have so many
 // workers is the caller's to know. NOT_FOUND, FAILED_PRECONDITION (the run has ended, or its job.yaml is
-// none).
+// none). ABORTED: another edit is under way, which takes milliseconds; nothing is changed.
 absl::Status edit_run(const RunStore& store, const std::string& name, const RunEdit& edit, const char* verb);
 
 // One thread.

@@ -147,7 +147,7 @@ class ChartTest(ClusterCase):
                 with socket.create_connection((address, port), timeout=ANSWER_SECONDS) as plain, \
                         ssl.create_default_context(cadata=authority).wrap_socket(plain, server_hostname=name) as tls:
                     tls.sendall(f"GET {path} HTTP/1.0\r\n\r\n".encode())
-                    self.assertEqual(tls.recv(12), b"HTTP/1.0 200", (port, name))
+                    self.assertEqual(tls.recv(12), b"HTTP/1.1 200", (port, name))
 
     def test_5_uninstalled_it_leaves_the_jobs(self):
         self.apply(members("kept", runPolicy={"suspend": True}))

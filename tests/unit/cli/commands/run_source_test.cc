@@ -1,6 +1,8 @@
 #include "cli/commands/run_source.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/file.h>
 
 #include <atomic>
 #include <filesystem>
@@ -9,6 +11,7 @@
 
 #include "base/file.h"
 #include "base/text.h"
+#include "base/unique_fd.h"
 #include "cli/cluster/call.h"
 #include "cli/cluster/job_view.h"
 #include "cli/state/owner_process.h"
@@ -167,6 +170,50 @@ TEST_F(RunSourceTest, RequestsAreAnnotationsOfItsFile) {
                                                                 {"paceline.dev/replace", "worker-1@now"}}));
   ASSERT_TRUE(source_.patch("", "mine", patch, "checkpoint").ok());
   EXPECT_FALSE(edits.look().has_value()) << "nothing is new";
+}
+
+TEST_F(RunSourceTest, EditWaitsForTheOneUnderWayAndKeepsIt) {
+  const std::string path = run_->path("edit.lock");
+  UniqueFd other(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
+  ASSERT_EQ(::flock(other.get(), LOCK_EX | LOCK_NB), 0);
+  EXPECT_TRUE(absl::IsAborted(edit_run(store_, "mine", {.suspend = true}, "suspend")));
+  int looks = 0;
+  on_pause_ = [&] {
+    if (++looks < 3) return;
+    std::string scaled = kJob;
+    scaled.replace(scaled.find("replicas: 3"), 11, "replicas: 2");
+    EXPECT_TRUE(write_file_atomically(run_->path("job.yaml"), scaled).ok());
+    other.reset();
+  };
+  const kube::Json patch = {{"spec", {{"runPolicy", {{"suspend", true}}}}}};
+  ASSERT_TRUE(source_.patch("default", "mine", patch, "suspend").ok());
+  EXPECT_EQ(looks, 3);
+  EXPECT_TRUE(view().suspended);
+  EXPECT_EQ(view().wanted, 2);
+}
+
+TEST_F(RunSourceTest, EditGivesUpOnOneThatDoesNotEnd) {
+  const UniqueFd other(::open(run_->path("edit.lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
+  ASSERT_EQ(::flock(other.get(), LOCK_EX | LOCK_NB), 0);
+  const kube::Json patch = {{"spec", {{"runPolicy", {{"suspend", true}}}}}};
+  EXPECT_TRUE(absl::IsDeadlineExceeded(source_.patch("default", "mine", patch, "suspend").status()));
+  EXPECT_FALSE(view().suspended);
+}
+
+TEST_F(RunSourceTest, EditsOfTwoCommandsAtOnceAreBothMade) {
+  for (int round = 0; round < 20; ++round) {
+    const bool suspend = round % 2 == 0;
+    const int workers = 1 + round % 3;
+    const auto edit = [&](const kube::Json& spec) {
+      RunSource source(store_, clock_, out_);
+      EXPECT_TRUE(source.patch("default", "mine", {{"spec", spec}}, "edit").ok());
+    };
+    std::jthread other([&] { edit({{"runPolicy", {{"suspend", suspend}}}}); });
+    edit({{"replicaSpecs", {{"worker", {{"replicas", workers}}}}}});
+    other.join();
+    EXPECT_EQ(view().suspended, suspend);
+    EXPECT_EQ(view().wanted, workers);
+  }
 }
 
 TEST_F(RunSourceTest, AnEditIsDoneWhenTheOwnerHasLookedAtIt) {
