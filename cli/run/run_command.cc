@@ -30,7 +30,9 @@
 #include "cli/run/resume.h"
 #include "cli/run/run_setup.h"
 #include "cli/run/run_state_builder.h"
+#include "cli/run/stop_requests.h"
 #include "cli/session.h"
+#include "cli/state/lost_steps.h"
 #include "cli/state/owner_process.h"
 #include "cli/state/resume_command.h"
 #include "cli/state/run_edits.h"
@@ -229,10 +231,13 @@ class RunCommand {
   void interrupt(const UniqueFd& interrupted) {
     signalfd_siginfo info;
     while (::read(interrupted.get(), &info, sizeof(info)) == sizeof(info)) {
-      ++interrupts_;
-      if (info.ssi_code == SI_QUEUE && info.ssi_int == kDeletionNotice) deleter_ = info.ssi_pid;
-      if (interrupts_ <= 2) local_->stop();
-      if (interrupts_ == 1) output_->note("stopping in order; ctrl-C again stops at once");
+      const bool deletes = info.ssi_code == SI_QUEUE && info.ssi_int == kDeletionNotice;
+      const StopRequest request = stops_.add(
+          session_.clock.now(), deletes ? std::optional<std::int64_t>(info.ssi_pid) : std::nullopt);
+      if (request == StopRequest::kSame) continue;
+      local_->stop();
+      output_->note(request == StopRequest::kInOrder ? "stopping in order; ctrl-C again stops at once"
+                                                     : "stopping at once");
     }
   }
 
@@ -312,7 +317,7 @@ class RunCommand {
   // At once: the other members may take a while to end. Once: where the live view and stderr are one
   // terminal, above the view; else on stderr.
   void print_failure() {
-    if (failure_told_ || interrupts_ > 0 || state_.phase != "Failed") return;
+    if (failure_told_ || stops_.any() || state_.phase != "Failed") return;
     failure_told_ = true;
     const std::string text = str_cat("run \"", state_.name, "\" failed: ", state_.message);
     if (live_ && session_.error_terminal.interactive) {
@@ -324,13 +329,8 @@ class RunCommand {
   }
 
   void finish(const UniqueFd& interrupted) {
-    if (interrupts_ > 0 && !failure_told_ && state_.phase != "Succeeded") {
-      state_.phase = kStopped;
-      state_.reason = kStopped;
-      const bool tells = setup_.job.job.spec.training || state_.progress.step > 0;  // of its steps
-      state_.message =
-          str_cat("stopped by its user", tells ? str_cat(" at step ", state_.progress.step) : "");
-    }
+    const bool stopped = stops_.any() && !failure_told_ && state_.phase != "Succeeded";
+    if (stopped) state_.phase = state_.reason = kStopped;
     if (!is_finished(state_)) {
       state_.phase = "Failed";
       state_.reason = "Lost";
@@ -345,6 +345,7 @@ class RunCommand {
     setup_.metrics->flush();
     const auto newest = newest_checkpoint(setup_.job, setup_.run->folder());
     if (newest.ok()) note_last_checkpoint(*newest);
+    if (stopped) state_.message = stop_text();
     trained_ = first_step_ || state_.checkpoint != began_from_;
     if (setup_.earlier && !first_step_) keep_earlier(setup_.earlier->state, state_);
     const absl::Status written = write_last_state(setup_, trained_);
@@ -354,10 +355,10 @@ class RunCommand {
       output_->note(note);
     output_->finished(state_);
     output_.reset();
-    stdout_.drain(interrupted.get(), interrupts_ > 0 ? kStoppedReaderMs : -1);
+    stdout_.drain(interrupted.get(), stops_.any() ? kStoppedReaderMs : -1);
     if (!written.ok()) session_.fail(written);
     if (!stdout_.status().ok()) session_.fail(stdout_.status());
-    deleted_ = deleter_ && is_alive(*deleter_);  // else it has given up, and the run stays
+    deleted_ = std::ranges::any_of(stops_.deleters(), is_alive);  // else they have given up, and it stays
     tell_end(how_to_resume(newest));
   }
 
@@ -391,12 +392,25 @@ class RunCommand {
     return str_cat(first, first.empty() || second.empty() ? "" : "; ", second);
   }
 
+  // "stopped by its user at step 8518"; of one that was stopped at once also what it lost by that.
+  std::string stop_text() const {
+    const bool own_program = !setup_.job.job.spec.training;
+    const Step step = state_.progress.step;
+    if (own_program && step == 0) return "stopped by its user";  // it tells of no steps
+    const std::string text = str_cat("stopped by its user at step ", step);
+    if (own_program || !stops_.at_once()) return text;
+    const std::string lost = lost_steps_text(step, api::checkpoint_step(state_.checkpoint).value_or(0));
+    return lost.empty() ? text : str_cat(text, ", at once; ", lost);
+  }
+
   // What rank 0 saved when the job had failed already was told to nobody; nor was any step, perhaps.
   void note_last_checkpoint(const std::optional<FoundCheckpoint>& newest) {
     if (state_.phase == "Succeeded" || !newest) return;
     const Step step = newest->progress.step;
     if (!first_step_ && step <= began_) return;
     if (step > api::checkpoint_step(state_.checkpoint).value_or(-1)) state_.checkpoint = newest->path;
+    state_.progress.step =
+        std::max(state_.progress.step, step);  // the members' last word may be of an earlier one
     if (step > std::max(checkpoints_.newest().value_or(-1), began_))
       checkpoints_.add({.step = step, .path = newest->path, .bytes = newest->bytes}, session_.clock.now());
   }
@@ -415,7 +429,7 @@ class RunCommand {
   // One that is stopped in order saves its last step, whatever the job says.
   std::string why_none() const {
     if (!first_step_) return "it had taken no step yet";
-    if (interrupts_ > 1) return "a second ctrl-C stopped it before one was saved";
+    if (stops_.at_once()) return "a second ctrl-C stopped it before one was saved";
     if (const std::string why = failed_save(); !why.empty()) return why;
     return str_cat("none was saved; `paceline logs ", state_.name, where(), "` may say why");
   }
@@ -454,9 +468,8 @@ class RunCommand {
   coordinator::StepRecord last_step_;
   HeldCheckpoints checkpoints_;
   std::optional<RunEdits> edits_;
-  std::optional<std::string> load_;      // of the machine when a member had stopped answering
-  std::optional<std::int64_t> deleter_;  // the `paceline delete` that stops the run
-  int interrupts_ = 0;
+  std::optional<std::string> load_;  // of the machine when a member had stopped answering
+  StopRequests stops_;
   bool fault_noted_ = false;
   bool failure_told_ = false;
   bool device_told_ = false;
@@ -493,7 +506,8 @@ void add_run(CLI::App& app, Session& session) {
   command->add_option("--log-level", options->log_level, "How much the members log (default: info)")
       ->check(CLI::IsMember({"debug", "info", "warning", "error"}));
   command->footer(
-      "Ctrl-C stops in order, a second one at once. PACELINE_DEVICE in the environment says where members "
+      "Ctrl-C stops in order, a second one, half a second later or more, at once. PACELINE_DEVICE in the "
+      "environment says where members "
       "compute: auto (default: a GPU where there is one), cpu, cuda, cuda:N.\n\nExamples:\n  paceline run "
       "examples/fashion-allreduce.yaml\n"
       "  paceline run job.yaml --output json | jq .loss\n  paceline run job.yaml --resume");

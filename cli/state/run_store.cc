@@ -12,10 +12,10 @@
 #include "absl/strings/str_join.h"
 #include "base/clock.h"
 #include "base/file.h"
-#include "base/pluralize.h"
 #include "base/regular_file.h"
 #include "base/status.h"
 #include "base/text.h"
+#include "cli/state/lost_steps.h"
 #include "cli/state/owner_process.h"
 #include "cli/state/resume_command.h"
 #include "controller/api/checkpoint_step.h"
@@ -271,11 +271,8 @@ std::string RunStore::what_is_lost(const RunState& state) {
       told.has_parent_path() ? told.parent_path().string() : state.folder + "/checkpoints";
   const auto newest = checkpoint::CheckpointStore(folder, 1).peek_latest();
   if (newest.ok()) saved = std::max(saved, newest->progress.step);
-  const std::string heard = str_cat("; it was last heard of at step ", step);
-  if (saved == 0) return str_cat(heard, ", and nothing was saved: all its steps are lost");
-  if (saved >= step) return str_cat(heard, ", which is saved");
-  return str_cat(heard, ", and step ", saved, " was saved: ", pluralize(step - saved, "step is", "steps are"),
-                 " lost");
+  const std::string lost = lost_steps_text(step, saved);
+  return str_cat("; it was last heard of at step ", step, lost.empty() ? ", which is saved" : ", and ", lost);
 }
 
 // `state` is what its owner wrote last.

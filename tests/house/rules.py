@@ -113,7 +113,7 @@ PURE = [
     "runtime/pserver/frame", "runtime/pserver/messages", "runtime/pserver/row_cut", "runtime/pserver/row_inbox", "runtime/pserver/row_messages",
     "runtime/pserver/sequencer", "runtime/pserver/shard_map",
     "runtime/checkpoint/safetensors", "runtime/checkpoint/spec_hash",
-    "cli/commands/straggler_replay", "cli/generate/prompt", "cli/generate/threads", "cli/plot",
+    "cli/commands/straggler_replay", "cli/run/stop_requests", "cli/state/lost_steps", "cli/generate/prompt", "cli/generate/threads", "cli/plot",
     "cli/simulate/report", "cli/simulate/stragglers_report", "cli/simulate/training_report",
     "cli/view/age", "cli/view/device_text", "cli/view/load_text",
     "cli/cluster/describe_text", "cli/cluster/event_rows", "cli/cluster/job_view", "cli/cluster/names",

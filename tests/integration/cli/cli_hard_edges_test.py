@@ -313,7 +313,7 @@ class HardEdges(CliCase):
 
     def test_sigterm_stops_in_order_and_a_second_one_at_once(self):
         process = self.stopping_with_frozen_members(signal.SIGTERM)
-        self.stop(process, signal.SIGTERM, seconds=10)
+        self.stop_at_once(process, signal.SIGTERM)
         self.assertEqual(self.status("digits")["phase"], "Stopped")
         self.nothing_left()
 

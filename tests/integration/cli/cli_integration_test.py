@@ -564,9 +564,23 @@ class CliTest(CliCase):
 
     def test_a_second_ctrl_c_stops_frozen_members_at_once(self):
         process = self.stopping_with_frozen_members(signal.SIGINT)
-        process.send_signal(signal.SIGINT)
-        self.outcome(130, process, 10 * SLOW)
+        self.stop_at_once(process)
+        _, errors = self.outcome(130, process, 10 * SLOW)
+        status = self.status("digits")
+        if not status.get("checkpoint"):   # they may have been continued and have saved within that half second
+            self.assertEqual(status["message"], f"stopped by its user at step {status['step']}, at once; nothing was saved: all its steps are lost")
+        self.assertIn(f'run "digits" was {status["message"]}; ', errors)
         self.nothing_left()
+
+    def test_two_signals_together_are_one_request(self):
+        process, _ = self.start_endless(extra="  checkpoint: {everySteps: 100000000}\n")
+        with self.standing_still(process):   # it takes both at once then, as from timeout(1)
+            process.send_signal(signal.SIGTERM)
+            process.send_signal(signal.SIGINT)
+        self.outcome(130, process, 20 * SLOW)
+        status = self.status("digits")
+        self.assertEqual(status["message"], f"stopped by its user at step {status['step']}")
+        self.assertEqual(status["checkpoint"], f"{self.state}/runs/digits/checkpoints/step-{status['step']:09}")
 
     def test_kill_9_of_the_command_leaves_nothing(self):
         before = set(os.listdir("/dev/shm")) if os.path.isdir("/dev/shm") else set()

@@ -148,6 +148,10 @@ class CliCase(unittest.TestCase):
         process.send_signal(number)
         self.assertEqual(process.wait(seconds * SLOW), 130)
 
+    def stop_at_once(self, process, number=signal.SIGINT):
+        """Asks a run that is stopping until it ends: signals of the same half second are one request."""
+        until(lambda: process.poll() is not None or process.send_signal(number), 10 * SLOW, "a second request stops it at once")
+
     @contextlib.contextmanager
     def standing_still(self, process):
         """While a command stands still it finds no member silent, however long the test takes meanwhile. Signals that it is sent it takes afterwards."""
