@@ -44,15 +44,15 @@ std::string changed_fields(const v1::TrainingSpec& now, const RunState& earlier,
   return absl::StrJoin(checkpoint::essential_differences(*before, now), ", ");
 }
 
-// Checkpoints in the job's place may be another run's.
+// It has noted none either: one that is gone is missed. Checkpoints in the job's place may be another run's.
 bool has_none(const RunState& run, const JobFile& job) {
+  if (!run.checkpoint.empty()) return false;
   const auto newest = newest_checkpoint(job, run.folder);
   if (!newest.ok()) return false;
   const std::string place = checkpoint_folder(run);
   if (place.empty()) return !*newest;
   const auto own = newest_in(place);
-  if (!own.ok() || *own) return false;
-  return !*newest || api::checkpoint_step(run.checkpoint) != (*newest)->progress.step;
+  return own.ok() && !*own;
 }
 
 }  // namespace
@@ -132,6 +132,12 @@ absl::Status check_resume(const RunState& earlier, const JobFile& job,
   const std::string anew =
       str_cat("`paceline run ", shell_word(job.path), where, "` without --resume makes a new run");
   if (!newest) {
+    if (const auto step = api::checkpoint_step(earlier.checkpoint)) {
+      return absl::FailedPreconditionError(str_cat(
+          "run \"", earlier.name, "\" had its checkpoint of step ", *step, " in ", checkpoint_folder(earlier),
+          ", where none is now: put its checkpoints back (mount the file ",
+          "system, if they are on one that is not mounted), or begin anew: ", anew));
+    }
     if (earlier.phase != "Succeeded") return absl::OkStatus();
     return absl::FailedPreconditionError(
         str_cat("run \"", earlier.name, "\" has succeeded and has no checkpoint to go on from; ", anew));

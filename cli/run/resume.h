@@ -43,15 +43,16 @@ struct RunToResume {
 
 // Which of `runs` the job goes on with, where its user names none: `runs` are its own, at least one, the
 // newest first. It is the newest that has a checkpoint, in its own place or the job's. A run that somebody
-// owns, or whose checkpoints can't be read, is not passed over. Where none has a checkpoint it is the newest.
+// owns, or whose checkpoints can't be read or are gone, is not passed over. Where none has a checkpoint it is
+// the newest.
 RunToResume run_to_resume(const std::vector<RunState>& runs, const JobFile& job);
 
 // Says how many workers the job has, and the run had, as `scale` left it; empty: as many.
 std::string workers_text(const RunState& earlier, const JobFile& job);
 
-// FAILED_PRECONDITION, with what to do: the run is of another job, has nothing to go on from, or its newest
-// checkpoint can't be continued by this job (another model, more steps than the job has, ...). `where`:
-// RunStore::where().
+// FAILED_PRECONDITION, with what to do: the run is of another job, has nothing to go on from, its checkpoints
+// are gone, or its newest one can't be continued by this job (another model, more steps than the job has,
+// ...). `where`: RunStore::where().
 absl::Status check_resume(const RunState& earlier, const JobFile& job,
                           const std::optional<FoundCheckpoint>& newest, std::string_view where);
 

@@ -258,8 +258,10 @@ class CliTest(CliCase):
         self.assertRegex(self.paceline("logs", "digits").stdout, r"passed over \.replaced \(.*: manifest: not a JSON")
         self.assertTrue((kept / ".replaced/state.safetensors").exists())
         shutil.rmtree(kept)
-        anew = self.paceline("run", self.write(job(steps=200, extra=checkpoints)), "--resume")
-        self.assertRegex(anew.stderr, "has succeeded and has no checkpoint to go on from")
+        before = self.content("digits")
+        gone = self.ends(4, "run", self.write(job(steps=200, extra=checkpoints)), "--resume")
+        self.assertIn(f'run "digits" had its checkpoint of step 150 in {kept}, where none is now', gone.stderr)
+        self.assertEqual(self.content("digits"), before)
 
     def test_a_global_batch_of_more_samples_than_there_are_is_refused(self):
         result = self.ends(1, "run", self.write(job().replace("globalBatchSize: 64", "globalBatchSize: 2000")))

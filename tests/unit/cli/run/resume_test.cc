@@ -70,6 +70,20 @@ TEST(NewestCheckpoint, WhatIsInTheFoldersPlaceIsNotTakenForNone) {
   }
 }
 
+TEST(CheckResume, CheckpointsThatAreGoneAreNotNone) {
+  const TemporaryFolder folder;
+  const JobFile job{.job = small_job("digits", "  replicaSpecs: {chief: {}}\n"),
+                    .base_folder = folder.path(),
+                    .path = folder.path() + "/job.yaml"};
+  RunState run = run_of("mine", "Stopped", folder.path());
+  EXPECT_EQ(check_resume(run, job, std::nullopt, ""), absl::OkStatus());
+  run.checkpoint = "/place/step-000005402";
+  const absl::Status gone = check_resume(run, job, std::nullopt, " --state-dir s");
+  EXPECT_TRUE(absl::IsFailedPrecondition(gone)) << gone;
+  EXPECT_THAT(gone.message(),
+              testing::AllOf(testing::HasSubstr("5402"), testing::HasSubstr("job.yaml --state-dir s`")));
+}
+
 class RunToResumeTest : public ::testing::Test {
  protected:
   const TemporaryFolder folder_;
@@ -107,6 +121,12 @@ TEST_F(RunToResumeTest, NewestRunIsTakenWhereNoneHasACheckpoint) {
   const RunToResume chosen = run_to_resume(runs_, job_);
   EXPECT_EQ(chosen.name, "c");
   EXPECT_EQ(chosen.passed_over, "");
+}
+
+TEST_F(RunToResumeTest, RunWhoseCheckpointsAreGoneIsNotPassedOver) {
+  save_checkpoint(checkpoint_folder(job_, runs_[1].folder), 5);
+  runs_[0].checkpoint = runs_[0].folder + "/checkpoints/step-000000007";
+  EXPECT_EQ(run_to_resume(runs_, job_).name, "c");
 }
 
 TEST_F(RunToResumeTest, RunThatGoesOnOrIsDamagedIsNotPassedOver) {
