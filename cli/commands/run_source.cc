@@ -234,7 +234,7 @@ absl::StatusOr<Json> RunSource::remove(const std::string&, const std::string& na
     PL_RETURN_IF_ERROR(with_context(stop_run(store_, run), str_cat("run \"", name, "\"")));
     run = store_.get(name).value_or(run);  // with its last checkpoint
   }
-  const std::string left = left_checkpoints_text(run);
+  const std::string left = left_checkpoints_text(run, store_.list().value_or(std::vector<RunState>()));
   PL_RETURN_IF_ERROR(store_.remove(name));
   if (!left.empty()) out_ << left << std::endl;
   return object_of(run);

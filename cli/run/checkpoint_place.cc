@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <system_error>
+#include <tuple>
 
 #include "base/pluralize.h"
 #include "base/regular_file.h"
@@ -109,13 +110,20 @@ absl::Status check_is_empty(const std::string& folder, const JobFile& job, const
                                                ", or give another checkpoint.location"));
 }
 
-std::string left_checkpoints_text(const RunState& run) {
+std::string left_checkpoints_text(const RunState& run, const std::vector<RunState>& runs) {
   const std::string folder = checkpoint_folder(run);
   if (folder.empty() || is_same_folder(folder, run.folder + "/checkpoints")) return "";
   const std::size_t count = count_checkpoints(folder);
-  return count == 0 ? ""
-                    : str_cat("run \"", run.name, "\" leaves ", pluralize(count, "checkpoint", "checkpoints"),
-                              " in ", folder);
+  if (count == 0) return "";
+  const auto order = [](const RunState& each) { return std::tuple(!each.checkpoint.empty(), each.created); };
+  const RunState* owner = &run;
+  for (const RunState& each : runs) {
+    if (order(each) > order(*owner) && is_same_folder(checkpoint_folder(each), folder)) owner = &each;
+  }
+  const std::string checkpoints = pluralize(count, "checkpoint", "checkpoints");
+  if (owner == &run) return str_cat("run \"", run.name, "\" leaves ", checkpoints, " in ", folder);
+  return str_cat("run \"", run.name, "\" leaves no checkpoint: the ", checkpoints, " in ", folder,
+                 count == 1 ? " is" : " are", " of run \"", owner->name, "\"");
 }
 
 absl::Status check_place(const RunState& earlier, const JobFile& job,

@@ -24,8 +24,10 @@ const RunState* run_that_saved_in(const std::vector<RunState>& runs, const std::
 absl::Status check_is_empty(const std::string& folder, const JobFile& job, const std::vector<RunState>& runs,
                             std::string_view where);
 
-// Says how many checkpoints the run leaves, and where, when its own folder is removed; empty: none.
-std::string left_checkpoints_text(const RunState& run);
+// Says how many checkpoints the run leaves, and where, when its own folder is removed, or whose those are
+// that lie where it would have saved; empty: there are none. `runs`: all, this one too. A run begins in an
+// empty place: what lies in one that several have named is of the one that has saved there and began last.
+std::string left_checkpoints_text(const RunState& run, const std::vector<RunState>& runs);
 
 // A run goes on in another place than it has saved in, as its job now says: FAILED_PRECONDITION, with both
 // places and what to do, where `newest`, which is in the new one, is not the run's newest. It is the run's

@@ -16,6 +16,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 // A run that has saved step 10 in "a", and its job, which now names "b".
 class CheckpointPlace : public ::testing::Test {
@@ -138,12 +139,30 @@ TEST_F(CheckpointPlace, NewRunIsRefusedAmongCheckpointsAndToldWhoMadeThem) {
 
 TEST_F(CheckpointPlace, OnlyWhatLiesOutsideOfTheRunIsLeft) {
   save("a", 20);
-  EXPECT_THAT(left_checkpoints_text(run_), AllOf(HasSubstr(" 2 checkpoints"), HasSubstr(place("a"))));
+  EXPECT_THAT(left_checkpoints_text(run_, {run_}), AllOf(HasSubstr(" 2 checkpoints"), HasSubstr(place("a"))));
   save("mine/checkpoints", 20);
   run_.checkpoint = run_.folder + "/checkpoints/step-000000020";
-  EXPECT_EQ(left_checkpoints_text(run_), "");
+  EXPECT_EQ(left_checkpoints_text(run_, {}), "");
   run_.checkpoint = place("b") + "/step-000000020";
-  EXPECT_EQ(left_checkpoints_text(run_), "");
+  EXPECT_EQ(left_checkpoints_text(run_, {}), "");
+}
+
+TEST_F(CheckpointPlace, CheckpointsAreLeftByTheRunThatSavedThereLast) {
+  run_.created = "2026-01-01T00:00:00.000Z";
+  RunState later = run_;
+  later.name = "later";
+  later.created = "2026-01-02T00:00:00.000Z";
+  const std::vector<RunState> runs = {later, run_};
+  EXPECT_THAT(left_checkpoints_text(run_, runs), HasSubstr("\"later\""));
+  EXPECT_THAT(left_checkpoints_text(later, runs), AllOf(HasSubstr("\"later\""), Not(HasSubstr("\"mine\""))));
+  later.checkpoint.clear();  // it has saved nothing
+  later.job_file = naming("a").path;
+  later.folder = folder_.path() + "/later";
+  std::filesystem::create_directories(later.folder);
+  std::ofstream(later.folder + "/job.yaml") << api::print_yaml(naming("a").job);
+  EXPECT_THAT(left_checkpoints_text(later, {later, run_}), HasSubstr("\"mine\""));
+  EXPECT_THAT(left_checkpoints_text(run_, {later, run_}),
+              AllOf(HasSubstr("\"mine\""), Not(HasSubstr("\"later\""))));
 }
 
 TEST_F(CheckpointPlace, RunThatSavedThereIsFound) {
