@@ -11,9 +11,9 @@
 namespace paceline::cli {
 
 // Makes the folder and holds it until the descriptor is closed, or its process ends, however that ends;
-// leaves no file in it (flock(2) of the folder). FAILED_PRECONDITION: another run holds it. Where the folder
-// can't be made, or its file system has no locks, nothing is held, which is no error here: the members say
-// whether checkpoints can be written.
+// leaves no file in it (flock(2) of the folder). FAILED_PRECONDITION: another run holds it, or no checkpoint
+// can be written there, as a first folder in it shows. Where its file system has no locks nothing is held,
+// which is no error.
 absl::StatusOr<UniqueFd> lock_checkpoints(const std::string& folder);
 
 }  // namespace paceline::cli

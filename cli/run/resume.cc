@@ -87,6 +87,12 @@ absl::StatusOr<std::optional<FoundCheckpoint>> newest_in(const std::string& fold
                          std::move(note->refused), note->bytes};
 }
 
+absl::Status check_readable(const FoundCheckpoint& newest) {
+  if (newest.bytes > kMostRead) return absl::OkStatus();
+  const std::string folder = std::filesystem::path(newest.path).parent_path().string();
+  return checkpoint::CheckpointStore(folder, 1).load_latest().status();
+}
+
 absl::StatusOr<std::optional<FoundCheckpoint>> newest_checkpoint(const JobFile& job,
                                                                  const std::string& run_folder) {
   return newest_in(checkpoint_folder(job, run_folder));

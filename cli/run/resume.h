@@ -32,6 +32,11 @@ std::string checkpoint_folder(const RunState& run);
 // be read, for what is no fault of it (checkpoint::is_no_fault_of_it); else FAILED_PRECONDITION, DATA_LOSS:
 // all are damaged, or what is in the folder's place is none.
 absl::StatusOr<std::optional<FoundCheckpoint>> newest_in(const std::string& folder);
+// Reads the checkpoints in the folder of the newest one, as members would, where it has at most kMostRead
+// bytes: FAILED_PRECONDITION or DATA_LOSS where none of them is whole, else as newest_in(). A larger one is
+// for its members alone to read.
+inline constexpr std::uint64_t kMostRead = std::uint64_t{64} << 20;
+absl::Status check_readable(const FoundCheckpoint& newest);
 // The one that the job would go on from, were `run_folder` its run's.
 absl::StatusOr<std::optional<FoundCheckpoint>> newest_checkpoint(const JobFile& job,
                                                                  const std::string& run_folder);

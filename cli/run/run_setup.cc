@@ -118,6 +118,9 @@ absl::Status reopen(const RunStore& store, std::string name, RunSetup& setup) {
   PL_ASSIGN_OR_RETURN(const std::vector<RunState> all, store.list());
   PL_RETURN_IF_ERROR(check_place(earlier, setup.job, *newest, all));
   PL_RETURN_IF_ERROR(check_resume(earlier, setup.job, *newest, store.where()));
+  if (*newest) {
+    PL_RETURN_IF_ERROR(with_context(check_readable(**newest), str_cat("run \"", name, "\" can't go on")));
+  }
   setup.workers = workers_text(earlier, setup.job);
   if (*newest) note_beginning(**newest, setup.job, earlier, setup.state);
   auto text = read_regular_file(run.path("job.yaml"), api::kMaxFileBytes);

@@ -55,6 +55,12 @@ class CheckpointPlacesTest(CliCase):
         nobodys = self.ends(4, "run", self.write(job(steps=100, extra=location)))
         self.assertIn("no run that is still there made them: remove them, or give another checkpoint.location", nobodys.stderr)
 
+    def test_location_that_cannot_be_written_is_refused_before_anything_begins(self):
+        text = job(steps=100, extra="  checkpoint: {everySteps: 50, location: /proc/paceline}\n")
+        refused = self.ends(4, "run", self.write(text.replace("chief: {}", "chief: {restartPolicy: OnFailure}")))
+        self.assertRegex(refused.stderr, r"^paceline: no checkpoints can be written in /proc/paceline: .*; .*spec\.checkpoint\.location\n$")
+        self.assertFalse((self.state / "runs/digits").exists())
+
 
 if __name__ == "__main__":
     unittest_report.main("checkpoint_places_test")

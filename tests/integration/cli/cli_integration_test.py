@@ -238,6 +238,8 @@ class CliTest(CliCase):
                 (manifests(lambda file: file.write_text("{}")), r"is damaged; remove them to begin anew; step-000000100: manifest: "),
                 (lambda: (shutil.rmtree(kept / "step-000000100"), (kept / "step-000000050").rename(kept / "step-000000100")),
                  r"step-000000100: manifest: step 50, the folder's name says another; it was saved as step-000000050$"),
+                (lambda: [file.write_bytes(file.read_bytes()[:-1]) for file in kept.glob("*/state.safetensors")],
+                 r"is damaged; remove them to begin anew; step-000000100: state\.safetensors: "),
                 (in_its_place(kept.touch), "there is a file in the place of a folder"),
                 (in_its_place(lambda: kept.symlink_to("nowhere")), "is a link that leads nowhere"),
                 (in_its_place(lambda: kept.symlink_to("checkpoints")), "Too many levels of symbolic links")]:

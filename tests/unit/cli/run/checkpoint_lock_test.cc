@@ -30,12 +30,17 @@ TEST(CheckpointLock, OneRunAtATime) {
   EXPECT_TRUE(std::filesystem::is_empty(place));
 }
 
-TEST(CheckpointLock, WhereNoFolderCanBeNothingIsHeld) {
+TEST(CheckpointLock, PlaceThatCanNotBeWrittenIsRefused) {
   const TemporaryFolder folder;
   std::ofstream(folder.path() + "/file") << "x";
-  const auto lock = lock_checkpoints(folder.path() + "/file/below");
-  ASSERT_TRUE(lock.ok()) << lock.status();
-  EXPECT_FALSE(lock->valid());
+  for (const std::string& place :
+       {folder.path() + "/file", folder.path() + "/file/below", std::string("/proc"),
+        std::string("/proc/below")}) {  // nobody makes a file there
+    const absl::Status refused = lock_checkpoints(place).status();
+    EXPECT_TRUE(absl::IsFailedPrecondition(refused)) << place << " " << refused;
+    EXPECT_THAT(std::string(refused.message()), HasSubstr(place + ":"));
+    EXPECT_THAT(std::string(refused.message()), HasSubstr("spec.checkpoint.location"));
+  }
 }
 
 }  // namespace

@@ -70,6 +70,19 @@ TEST(NewestCheckpoint, WhatIsInTheFoldersPlaceIsNotTakenForNone) {
   }
 }
 
+TEST(CheckReadable, CheckpointsThatAreAllDamagedAreRefused) {
+  const TemporaryFolder folder;
+  save_checkpoint(folder.path(), 5);
+  FoundCheckpoint newest{.path = folder.path() + "/step-000000005", .bytes = 100};
+  EXPECT_EQ(check_readable(newest), absl::OkStatus());
+  std::ofstream(newest.path + "/state.safetensors") << "torn";
+  const absl::Status damaged = check_readable(newest);
+  EXPECT_TRUE(absl::IsDataLoss(damaged)) << damaged;
+  EXPECT_THAT(damaged.message(), testing::HasSubstr("step-000000005: state.safetensors"));
+  newest.bytes = kMostRead + 1;
+  EXPECT_EQ(check_readable(newest), absl::OkStatus());
+}
+
 TEST(CheckResume, CheckpointsThatAreGoneAreNotNone) {
   const TemporaryFolder folder;
   const JobFile job{.job = small_job("digits", "  replicaSpecs: {chief: {}}\n"),
