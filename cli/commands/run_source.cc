@@ -231,11 +231,17 @@ absl::StatusOr<Json> RunSource::remove(const std::string&, const std::string& na
   PL_ASSIGN_OR_RETURN(RunState run, store_.get(name));
   if (!is_finished(run)) {
     out_ << "stopping run \"" << name << "\"" << std::endl;
-    PL_RETURN_IF_ERROR(with_context(stop_run(store_, run), str_cat("run \"", name, "\"")));
+    const absl::Status stopped = stop_run(store_, run);
+    if (!absl::IsNotFound(stopped)) PL_RETURN_IF_ERROR(with_context(stopped, str_cat("run \"", name, "\"")));
     run = store_.get(name).value_or(run);  // with its last checkpoint
   }
   const std::string left = left_checkpoints_text(run, store_.list().value_or(std::vector<RunState>()));
-  PL_RETURN_IF_ERROR(store_.remove(name));
+  for (Duration waited{};; waited += kBetweenEdits) {
+    const absl::Status removed = store_.remove(name);
+    if (removed.ok() || absl::IsNotFound(removed)) break;  // another `delete` was faster
+    if (!absl::IsFailedPrecondition(removed) || waited >= kEditLimit) return removed;
+    if (!pause_(kBetweenEdits, {})) return absl::CancelledError("stopped");
+  }
   if (!left.empty()) out_ << left << std::endl;
   return object_of(run);
 }

@@ -90,6 +90,13 @@ const RunState* run_that_saved_in(const std::vector<RunState>& runs, const std::
   return found == runs.end() ? nullptr : &*found;
 }
 
+const RunState* run_that_saves_in(const std::vector<RunState>& runs, const std::string& folder) {
+  const auto found = std::ranges::find_if(runs, [&](const RunState& run) {
+    return !is_finished(run) && is_same_folder(checkpoint_folder(run), folder);
+  });
+  return found == runs.end() ? nullptr : &*found;
+}
+
 // Members would refuse it, too, but only the first ones: those that take their places go on from what is
 // there.
 absl::Status check_is_empty(const std::string& folder, const JobFile& job, const std::vector<RunState>& runs,

@@ -18,6 +18,9 @@ namespace paceline::cli {
 // The run of `runs` that has noted its newest checkpoint in the folder; null: none has.
 const RunState* run_that_saved_in(const std::vector<RunState>& runs, const std::string& folder);
 
+// The run of `runs` that goes on and saves in the folder; null: none does.
+const RunState* run_that_saves_in(const std::vector<RunState>& runs, const std::string& folder);
+
 // FAILED_PRECONDITION where a new run of the job would save among the checkpoints of an earlier training: how
 // to go on with the one of `runs` that made them, or what else to do. `folder`: the job's place; `where`:
 // RunStore::where().

@@ -143,10 +143,9 @@ absl::Status write_beginning(const Session& session, const RunStore& store, RunS
   const JobFile& job = setup.job;
   OwnedRun& run = *setup.run;
   if (const std::string folder = checkpoint_folder(job, run.folder()); !folder.empty()) {
-    PL_ASSIGN_OR_RETURN(setup.checkpoint_lock, lock_checkpoints(folder));
-    if (!setup.earlier)
-      PL_RETURN_IF_ERROR(
-          check_is_empty(folder, job, store.list().value_or(std::vector<RunState>()), store.where()));
+    const std::vector<RunState> runs = store.list().value_or(std::vector<RunState>());
+    PL_ASSIGN_OR_RETURN(setup.checkpoint_lock, lock_checkpoints(folder, runs));
+    if (!setup.earlier) PL_RETURN_IF_ERROR(check_is_empty(folder, job, runs, store.where()));
   }
   RunState& state = setup.state;
   state.name = run.name();

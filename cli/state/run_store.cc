@@ -71,12 +71,13 @@ struct flock lock_of(short type) {
   return lock;
 }
 
+// ABORTED: another process holds it.
 absl::StatusOr<UniqueFd> open_lock(const std::string& folder) {
   PL_ASSIGN_OR_RETURN(RegularFile file, open_regular_file(folder + "/lock", O_RDWR | O_CREAT));
   struct flock lock = lock_of(F_WRLCK);
   if (::fcntl(file.fd.get(), F_OFD_SETLK, &lock) != 0) {
     if (errno != EAGAIN && errno != EACCES) return errno_status(errno, str_cat("lock ", folder, "/lock"));
-    return absl::FailedPreconditionError(str_cat("another `paceline run` owns ", folder));
+    return absl::AbortedError(str_cat(folder, "/lock is held by another process"));
   }
   return std::move(file.fd);
 }
@@ -213,11 +214,21 @@ absl::StatusOr<std::unique_ptr<OwnedRun>> RunStore::make(const std::string& name
   return status;
 }
 
+absl::StatusOr<UniqueFd> RunStore::lock(const RunState& run) const {
+  auto lock = open_lock(run.folder);
+  if (!absl::IsAborted(lock.status())) return lock;
+  const bool goes_on = !is_finished(run) && run.owner_pid > 0;
+  return absl::FailedPreconditionError(str_cat(
+      "run \"", run.name, "\" is held by another command, ",
+      goes_on ? str_cat("the `paceline run` that trains it (pid ", run.owner_pid, ")")
+              : std::string("which resumes or deletes it"),
+      "; wait until that has ended: `paceline get ", shell_word(run.name), where(), "` shows the run"));
+}
+
 absl::StatusOr<std::unique_ptr<OwnedRun>> RunStore::reopen(const std::string& name) const {
-  PL_RETURN_IF_ERROR(get(name).status());
-  const std::string folder = runs() + "/" + name;
-  PL_ASSIGN_OR_RETURN(UniqueFd lock, open_lock(folder));
-  return std::unique_ptr<OwnedRun>(new OwnedRun(name, folder, std::move(lock)));
+  PL_ASSIGN_OR_RETURN(const RunState run, get(name));
+  PL_ASSIGN_OR_RETURN(UniqueFd held, lock(run));
+  return std::unique_ptr<OwnedRun>(new OwnedRun(name, run.folder, std::move(held)));
 }
 
 absl::StatusOr<RunState> RunStore::read(const std::string& name) const {
@@ -403,9 +414,9 @@ absl::StatusOr<std::vector<RunState>> RunStore::runs_of(const std::string& job) 
 }
 
 absl::Status RunStore::remove(const std::string& name) const {
-  PL_RETURN_IF_ERROR(get(name).status());
-  const std::string folder = runs() + "/" + name;
-  PL_ASSIGN_OR_RETURN(const UniqueFd lock, open_lock(folder));
+  PL_ASSIGN_OR_RETURN(const RunState run, get(name));
+  PL_ASSIGN_OR_RETURN(const UniqueFd held, lock(run));
+  const std::string& folder = run.folder;
   std::vector<std::filesystem::path> parts;
   std::error_code error, first;
   for (std::filesystem::directory_iterator entries(folder, error), end; !error && entries != end;

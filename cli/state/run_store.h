@@ -93,6 +93,8 @@ class RunStore {
  private:
   absl::StatusOr<std::unique_ptr<OwnedRun>> make(const std::string& name) const;
   std::string runs() const { return folder_ + "/runs"; }
+  // FAILED_PRECONDITION, with what to do: another process holds it.
+  absl::StatusOr<UniqueFd> lock(const RunState& run) const;
   absl::StatusOr<RunState> read(const std::string& name) const;
   static RunState with_owner(RunState state);
   RunState without_owner(RunState state) const;

@@ -365,7 +365,7 @@ class HardEdges(CliCase):
         winner = both[1 - both.index(loser)]
         _, error = loser.communicate()
         self.assertEqual(loser.returncode, 4)
-        self.assertRegex(error, r"another `paceline run` owns .*digits")
+        self.assertRegex(error, r'run "digits" is held by another command, .*; wait until that has ended: `paceline get digits')
         self.training("digits", 2)
         self.stop(winner)
         self.nothing_left()
@@ -374,7 +374,7 @@ class HardEdges(CliCase):
         first, _ = self.start_endless(extra=f"  checkpoint: {{everySteps: 50, location: {self.folder}/saved}}\n")
         second = self.start("run", self.folder / "job.yaml", "--name", "second")
         _, error = self.outcome(4, second, 20 * SLOW)
-        self.assertRegex(error, r"another `paceline run` saves its checkpoints in .*saved right now; .*another checkpoint.location")
+        self.assertRegex(error, rf'run "digits" \(.*pid {first.pid}\) saves its checkpoints in .*saved right now; .*another checkpoint.location')
         self.stop(first)
         self.nothing_left()
 

@@ -367,6 +367,32 @@ TEST_F(RunSourceTest, RunOfAStoppedOwnerIsKeptAndItsOwnerNotTold) {
   EXPECT_TRUE(store_.get("mine").ok());
 }
 
+TEST_F(RunSourceTest, DeleteWaitsForTheCommandThatHoldsTheRun) {
+  write("Stopped", "Stopped");
+  int looks = 0;
+  on_pause_ = [&] {
+    if (++looks == 3) run_.reset();
+  };
+  EXPECT_TRUE(source_.remove("", "mine", "").ok());
+  EXPECT_EQ(looks, 3);
+  EXPECT_TRUE(absl::IsNotFound(store_.get("mine").status()));
+}
+
+TEST_F(RunSourceTest, DeleteIsDoneWhereAnotherOneWasFaster) {
+  write("Stopped", "Stopped");
+  on_pause_ = [&] {
+    run_.reset();
+    EXPECT_TRUE(store_.remove("mine").ok());
+  };
+  EXPECT_TRUE(source_.remove("", "mine", "").ok());
+}
+
+TEST_F(RunSourceTest, DeleteGivesUpOnARunThatStaysHeld) {
+  write("Stopped", "Stopped");
+  EXPECT_TRUE(absl::IsFailedPrecondition(source_.remove("", "mine", "").status()));
+  EXPECT_TRUE(store_.get("mine").ok());
+}
+
 TEST_F(RunSourceTest, UnknownRunsAreNotFound) {
   for (const auto& status : {source_.job("", "other").status(), source_.choose("", "other").status(),
                              source_.events("", "other").status(), source_.remove("", "other", "").status()})
