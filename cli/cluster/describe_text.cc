@@ -5,6 +5,7 @@
 #include <tuple>
 #include <utility>
 
+#include "base/pluralize.h"
 #include "base/process_end.h"
 #include "base/sanitize.h"
 #include "base/text.h"
@@ -15,6 +16,7 @@
 #include "cli/view/gpus_view.h"
 #include "cli/view/gradients_text.h"
 #include "cli/view/outline_text.h"
+#include "controller/api/checkpoint_step.h"
 #include "controller/diagnosis/fault_text.h"
 #include "controller/diagnosis/straggler_text.h"
 #include "controller/diagnosis/view_text.h"
@@ -265,6 +267,22 @@ std::vector<std::string> straggler_lines(const JobView& job, WallTime now) {
   return lines;
 }
 
+// Steps that would be lost now, since checkpoints can't be written; empty: they are.
+std::string unsaved_hint(const JobView& job) {
+  const auto& conditions = job.status.conditions;
+  const auto failed = std::ranges::find(conditions, api::kCheckpointFailed, &api::Condition::type);
+  if (failed == conditions.end() || !failed->status || has_ended(job) || job.suspended) return "";
+  const Step saved =
+      api::checkpoint_step(job.run ? job.run->checkpoint : job.status.last_checkpoint).value_or(0);
+  const Step step = job.run ? job.run->progress.step : job.status.progress.step;
+  return str_cat(saved == 0 ? std::string("it has no checkpoint, ")
+                            : str_cat("its newest checkpoint is of step ", saved, ", "),
+                 pluralize(std::max<Step>(step - saved, 0), "step", "steps"), " behind, since saves fail (",
+                 sanitize(failed->message),
+                 "); mend what that names: the next save tries again. Until one succeeds, a stop or "
+                 "suspension loses these steps");
+}
+
 std::vector<std::string> hints_for(const Described& d) {
   std::vector<std::string> hints;
   const JobView& job = d.job;
@@ -284,6 +302,7 @@ std::vector<std::string> hints_for(const Described& d) {
     hints.push_back("the controller has not acted on its newest edit yet");
   if (job.suspended && !ended)
     hints.push_back(str_cat("it is suspended; to let it go on: ", d.program, " resume ", job.name, d.where));
+  if (std::string unsaved = unsaved_hint(job); !unsaved.empty()) hints.push_back(std::move(unsaved));
   if (!d.spec && !job.run)
     hints.push_back(str_cat("its spec can't be run: mend it by kubectl edit tj/", name));
   if (job.status.reason == "PodNotCreated" && !ended)

@@ -57,7 +57,11 @@ absl::Status suspend_one(Call& call, const std::string& name, bool suspend) {
   const Json patch = {{"metadata", {{"uid", job.uid}}}, {"spec", {{"runPolicy", {{"suspend", suspend}}}}}};
   PL_RETURN_IF_ERROR(call.jobs.patch(call.ns, name, patch, verb).status());
   PL_RETURN_IF_ERROR(call.jobs.await_owner(name, verb, call.err));
-  call.out << call.jobs.reference(name) << (suspend ? " suspended\n" : " resumed\n");
+  const auto loses = suspend ? call.jobs.await_suspended(name, call.err) : "";
+  if (loses.ok() || absl::IsDataLoss(loses.status()))
+    call.out << call.jobs.reference(name) << (suspend ? " suspended\n" : " resumed\n");
+  PL_RETURN_IF_ERROR(loses.status());
+  if (!loses->empty()) call.err << *loses << "\n";
   if (!job.queue.empty() && !suspend)
     call.err << "its queue \"" << job.queue << "\" may suspend it again until there is room\n";
   return absl::OkStatus();

@@ -30,6 +30,14 @@ class JobSource : public virtual jobs::JobSource {
     return absl::OkStatus();
   }
 
+  // After that of a suspension: waits until the run's members have saved and left, at most kSuspensionLimit
+  // long, and tells `err` that it waits. Returns what the suspension loses, in words, empty: nothing; or
+  // DATA_LOSS, with the same words, where the members could not save. DEADLINE_EXCEEDED, FAILED_PRECONDITION:
+  // as above. A cluster's members are not waited for.
+  virtual absl::StatusOr<std::string> await_suspended(const std::string& /*name*/, std::ostream& /*err*/) {
+    return "";
+  }
+
   // Whether there is a checkpoint that this run could go on from. Jobs of a cluster are no runs.
   virtual bool has_checkpoint(const RunState&) const { return false; }
 

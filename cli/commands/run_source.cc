@@ -23,6 +23,7 @@
 #include "cli/state/owner_process.h"
 #include "cli/state/run_edits.h"
 #include "cli/state/stopped.h"
+#include "controller/api/checkpoint_step.h"
 #include "controller/api/json_text.h"
 #include "controller/api/parse.h"
 #include "controller/cluster/kube/resources.h"
@@ -39,6 +40,14 @@ using kube::Json;
 constexpr std::size_t kMaxEventsBytes = 16 << 20;
 constexpr int kStopLimitMs = 15'000;  // a run that is to end in order
 constexpr int kKillLimitMs = 5'000;   // the same, at once
+
+// The result of JobSource::await_suspended(), of a run whose members have left.
+absl::StatusOr<std::string> lost_by_suspension(const RunState& run) {
+  if (run.status.progress.step <= api::checkpoint_step(run.status.last_checkpoint).value_or(0)) return "";
+  const auto failed = std::ranges::find(run.status.conditions, api::kCheckpointFailed, &api::Condition::type);
+  if (failed == run.status.conditions.end() || !failed->status) return run.message;
+  return absl::DataLossError(str_cat("run \"", run.name, "\" is ", run.message));
+}
 
 // All 0 where there is none.
 FileVersion version_of(const std::string& path) {
@@ -204,7 +213,6 @@ absl::StatusOr<Json> RunSource::patch(const std::string& ns, const std::string& 
 
 // The owner writes the run's status, and looks at the job right after that.
 absl::Status RunSource::await_owner(const std::string& name, const char* verb, std::ostream& err) {
-  constexpr Duration kBetweenLooks = std::chrono::milliseconds(50);
   std::optional<FileVersion> first;
   bool told = false;
   for (Duration waited{};; waited += kBetweenLooks) {
@@ -223,6 +231,29 @@ absl::Status RunSource::await_owner(const std::string& name, const char* verb, s
                                                  still ? str_cat(": it ", how) : ""));
     }
     if (still && !std::exchange(told, true)) err << "waiting for " << owner << "and " << how << std::endl;
+    if (!pause_(kBetweenLooks, {})) return absl::CancelledError("stopped");
+  }
+}
+
+// The owner may write that the last member has left before it writes what that one saved: one status more.
+absl::StatusOr<std::string> RunSource::await_suspended(const std::string& name, std::ostream& err) {
+  std::optional<FileVersion> first;
+  for (Duration waited{};; waited += kBetweenLooks) {
+    PL_ASSIGN_OR_RETURN(const RunState run, store_.get(name));
+    PL_RETURN_IF_ERROR(goes_on(run, "suspend", store_.where()));
+    const bool left = run.phase == api::name(api::Phase::kSuspended) &&
+                      std::ranges::none_of(run.status.replica_statuses, &api::ReplicaStatus::active);
+    const FileVersion now = version_of(run.folder + "/status.json");
+    if (left && first && now != *first) return lost_by_suspension(run);
+    if (left && !first) first = now;
+    if (waited >= kSuspensionLimit) {
+      return absl::DeadlineExceededError(
+          str_cat("run \"", name, "\" is to be suspended, and its members have not left within ",
+                  format_duration(kSuspensionLimit), "; `paceline logs ", name, store_.where(),
+                  "` says what they do"));
+    }
+    if (waited == kToldAfter)
+      err << "waiting for its members, which save a checkpoint and leave" << std::endl;
     if (!pause_(kBetweenLooks, {})) return absl::CancelledError("stopped");
   }
 }

@@ -44,6 +44,7 @@ class RunSource : public JobSource {
   absl::StatusOr<kube::Json> patch(const std::string& ns, const std::string& name, const kube::Json& patch,
                                    const std::string& what) override;
   absl::Status await_owner(const std::string& name, const char* verb, std::ostream& err) override;
+  absl::StatusOr<std::string> await_suspended(const std::string& name, std::ostream& err) override;
   // A run that goes on is stopped first, as by ctrl-C in its terminal; at once where that takes too long.
   absl::StatusOr<kube::Json> remove(const std::string& ns, const std::string& name,
                                     const std::string& propagation) override;
@@ -60,7 +61,10 @@ class RunSource : public JobSource {
 
  private:
   static constexpr std::size_t kMostSpecs = 4096;
-  static constexpr Duration kEditLimit = std::chrono::seconds(10);  // an owner looks twice a second
+  static constexpr Duration kEditLimit = std::chrono::seconds(10);         // an owner looks twice a second
+  static constexpr Duration kSuspensionLimit = std::chrono::seconds(330);  // its chief may save for 310 s
+  static constexpr Duration kToldAfter = std::chrono::seconds(1);
+  static constexpr Duration kBetweenLooks = std::chrono::milliseconds(50);
   static constexpr Duration kBetweenEdits = std::chrono::milliseconds(10);
   struct Spec {
     FileVersion version{};  // of its file

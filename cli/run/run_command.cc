@@ -345,6 +345,7 @@ class RunCommand {
     setup_.metrics->flush();
     const auto newest = newest_checkpoint(setup_.job, setup_.run->folder());
     if (newest.ok()) note_last_checkpoint(*newest);
+    note_failed_save();
     if (stopped) state_.message = stop_text();
     trained_ = first_step_ || state_.checkpoint != began_from_;
     if (setup_.earlier && !first_step_) keep_earlier(setup_.earlier->state, state_);
@@ -365,42 +366,47 @@ class RunCommand {
   // `again`: how_to_resume().
   void tell_end(const std::string& again) {
     if (state_.phase == "Failed") {
-      const std::string words = joined(failed_save(), again);
+      const std::string words = joined(failed_save_, again);
       if (!words.empty()) session_.fail(kExitFailed, words);
       session_.exit_code = kExitFailed;
     } else if (state_.phase == kStopped) {
       const bool own_program = !setup_.job.job.spec.training;  // what it has saved is its own
       const std::string end = deleted_        ? ", and is deleted"
                               : own_program   ? ""
-                              : again.empty() ? str_cat("; it has no checkpoint to go on from: ", why_none())
-                                              : str_cat("; ", joined(failed_save(), again));
+                              : again.empty() ? str_cat("; it has no checkpoint to go on from", why_none())
+                                              : str_cat("; ", again);
       session_.fail(kExitInterrupted, str_cat("run \"", state_.name, "\" was ", state_.message, end));
     }
   }
 
   // The newest save counts, where it failed. Of one that was made as the members left only a log tells, which
   // may be an earlier session's.
-  std::string failed_save() const {
+  void note_failed_save() {
+    if (state_.phase == "Succeeded") return;
     std::optional<FailedSave> failed = checkpoints_.failed_save();
     auto logged = logged_failed_save(setup_.run->path("logs"));
     const Step known = failed ? failed->step : std::max(checkpoints_.newest().value_or(-1), began_);
     if (logged && logged->step > known && logged->step <= state_.progress.step) failed = std::move(logged);
-    return failed ? failed_save_text(*failed) : "";
+    if (!failed) return;
+    failed_save_ = failed_save_text(*failed);
+    state_.message.insert(std::min(state_.message.find('\n'), state_.message.size()),
+                          str_cat("; ", failed_save_));
   }
 
   static std::string joined(const std::string& first, const std::string& second) {
     return str_cat(first, first.empty() || second.empty() ? "" : "; ", second);
   }
 
-  // "stopped by its user at step 8518"; of one that was stopped at once also what it lost by that.
+  // "stopped by its user at step 8518"; of one that was stopped at once, or could not save, also what it
+  // lost.
   std::string stop_text() const {
     const bool own_program = !setup_.job.job.spec.training;
     const Step step = state_.progress.step;
     if (own_program && step == 0) return "stopped by its user";  // it tells of no steps
-    const std::string text = str_cat("stopped by its user at step ", step);
-    if (own_program || !stops_.at_once()) return text;
-    const std::string lost = lost_steps_text(step, api::checkpoint_step(state_.checkpoint).value_or(0));
-    return lost.empty() ? text : str_cat(text, ", at once; ", lost);
+    const std::string text = joined(
+        str_cat("stopped by its user at step ", step, stops_.at_once() ? ", at once" : ""), failed_save_);
+    if (own_program || (failed_save_.empty() && !stops_.at_once())) return text;
+    return joined(text, lost_steps_text(step, api::checkpoint_step(state_.checkpoint).value_or(0)));
   }
 
   // What rank 0 saved when the job had failed already was told to nobody; nor was any step, perhaps.
@@ -426,12 +432,12 @@ class RunCommand {
                    resume_command(session_.state_dir_option, options_.file, state_.name), "`");
   }
 
-  // One that is stopped in order saves its last step, whatever the job says.
+  // One that is stopped in order saves its last step, whatever the job says. Empty where its message says
+  // why.
   std::string why_none() const {
-    if (!first_step_) return "it had taken no step yet";
-    if (stops_.at_once()) return "a second ctrl-C stopped it before one was saved";
-    if (const std::string why = failed_save(); !why.empty()) return why;
-    return str_cat("none was saved; `paceline logs ", state_.name, where(), "` may say why");
+    if (!first_step_) return ": it had taken no step yet";
+    if (stops_.at_once() || !failed_save_.empty()) return "";
+    return str_cat(": none was saved; `paceline logs ", state_.name, where(), "` may say why");
   }
 
   void fail_run(const std::string& reason, const std::string& message) {
@@ -463,6 +469,7 @@ class RunCommand {
   std::unique_ptr<RunOutput> output_;
   std::optional<coordinator::StepRecord> first_step_;  // the first that was heard of
   std::optional<FoundCheckpoint> noted_;               // what a resumed run is to go on from
+  std::string failed_save_;                            // the newest save failed, and why; empty: it did not
   std::string began_from_;                             // the checkpoint that the state began with
   Step began_ = -1;                                    // of the newest checkpoint before; -1: there was none
   coordinator::StepRecord last_step_;

@@ -139,7 +139,9 @@ class CliTest(CliCase):
         checkpoints.rmdir()
         checkpoints.symlink_to("/proc")   # where nobody makes a file
         self.stop(process)
-        self.assertRegex(process.stderr.read(), r"it has no checkpoint to go on from: step \d+ could not be saved: .*/checkpoints/")
+        self.assertRegex(process.stderr.read(), r"was stopped by its user at step \d+; step \d+ could not be saved: .*/checkpoints/.*; nothing was saved: "
+                                                 r"all its steps are lost; it has no checkpoint to go on from\n$")
+        self.assertRegex(self.status("digits")["message"], r"; step \d+ could not be saved: ")
 
     def test_resume_trains_over_nothing(self):
         path = self.write(job(steps=20))

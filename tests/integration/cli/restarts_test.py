@@ -269,15 +269,18 @@ class RestartsTest(CliCase):
         folder = saved[0].parent
         os.rename(folder, folder.with_name("kept"))
         folder.write_text("a file, where no checkpoint can be written")
-        self.assertEqual(self.paceline("suspend", "digits").returncode, 0)
 
-        def look():
-            status = self.status("digits")["status"]
-            failed = [each["message"] for each in status.get("conditions", []) if each["type"] == "CheckpointFailed" and each["status"] == "True"]
-            return status if failed and " behind" in status["message"] else None
-        status = until(look, 40 * SLOW, "it says that it could not save")
+
+        def saves_fail():
+            conditions = self.status("digits")["status"].get("conditions", [])
+            return [each for each in conditions if each["type"] == "CheckpointFailed" and each["status"] == "True"]
+        until(saves_fail, 40 * SLOW, "a save fails")
+        self.assertRegex(self.ends(0, "explain", "digits").stdout, r"its newest checkpoint is of step \d+, \d+ steps behind, since saves fail \(")
+        suspended = self.ends(4, "suspend", "digits")
+        status = self.status("digits")["status"]
         step = status["progress"]["step"]
         self.assertIn(f"step {step} could not be saved", status["message"])
+        self.assertEqual((suspended.stdout, suspended.stderr), ("digits suspended\n", f'paceline: run "digits" is {status["message"]}\n'))
         self.assertIn(status["message"], self.ends(0, "explain", "digits").stdout)
         process.send_signal(signal.SIGINT)
         output, _ = self.outcome(130, process, 60 * SLOW)

@@ -221,14 +221,57 @@ TEST_F(RunSourceTest, AnEditIsDoneWhenTheOwnerHasLookedAtIt) {
   Call call = call_to(out, err);
   int looks = 0;
   on_pause_ = [&] {
-    if (++looks == 3) write("Running", "");
+    if (++looks >= 3) write("Suspended", "");
   };
   EXPECT_TRUE(suspend_jobs(call, {"mine"}, true).ok()) << err.str();
-  EXPECT_EQ(looks, 3);
+  EXPECT_EQ(looks, 4);  // the first status in which nobody is left may lack what the last one saved
   EXPECT_EQ(out.str(), "mine suspended\n");
   EXPECT_EQ(err.str(), "");
   on_pause_ = [&] { write("Succeeded", ""); };
   EXPECT_EQ(suspend_jobs(call, {"mine"}, false).code(), absl::StatusCode::kFailedPrecondition);
+}
+
+TEST_F(RunSourceTest, SuspensionWaitsUntilItsMembersHaveLeft) {
+  std::ostringstream out, err;
+  Call call = call_to(out, err);
+  RunState state = store_.get("mine").value();
+  state.phase = "Suspended";
+  state.status.replica_statuses[0].active = 1;
+  int looks = 0;
+  on_pause_ = [&] {
+    if (++looks == 100) state.status.replica_statuses[0].active = 0;
+    EXPECT_TRUE(run_->write_state(state, false).ok());
+  };
+  EXPECT_TRUE(suspend_jobs(call, {"mine"}, true).ok()) << err.str();
+  EXPECT_EQ(looks, 101);
+  EXPECT_NE(err.str(), "") << "it says that it waits";
+}
+
+TEST_F(RunSourceTest, SuspensionWhoseMembersStayFails) {
+  std::ostringstream out, err;
+  Call call = call_to(out, err);
+  on_pause_ = [&] { write("Running", ""); };
+  EXPECT_TRUE(absl::IsDeadlineExceeded(suspend_jobs(call, {"mine"}, true)));
+  EXPECT_EQ(out.str(), "");
+}
+
+TEST_F(RunSourceTest, SuspensionThatLosesStepsFailsWhereTheyCouldNotBeSaved) {
+  for (const bool failed : {false, true}) {
+    std::ostringstream out, err;
+    Call call = call_to(out, err);
+    RunState state = store_.get("mine").value();
+    state.phase = "Suspended";
+    state.message = "suspended at step 9, 4 steps behind";
+    state.status.progress.step = 9;
+    state.status.last_checkpoint = "checkpoints/step-000000005";
+    state.status.conditions = {{.type = api::kCheckpointFailed, .status = failed}};
+    on_pause_ = [&] { EXPECT_TRUE(run_->write_state(state, false).ok()); };
+    ASSERT_TRUE(edit_run(store_, "mine", {.suspend = false}, "resume").ok());
+    const absl::Status status = suspend_jobs(call, {"mine"}, true);
+    EXPECT_EQ(status.code(), failed ? absl::StatusCode::kDataLoss : absl::StatusCode::kOk);
+    EXPECT_EQ(out.str(), "mine suspended\n");
+    EXPECT_NE((failed ? std::string(status.message()) : err.str()).find(state.message), std::string::npos);
+  }
 }
 
 TEST_F(RunSourceTest, AnEditThatAStoppedOwnerDoesNotSeeFails) {
