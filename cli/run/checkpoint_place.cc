@@ -106,7 +106,11 @@ absl::Status check_is_empty(const std::string& folder, const JobFile& job, const
   const RunState* const run = run_that_saved_in(runs, folder);
   const std::string what_to_do =
       run == nullptr
-          ? "no run that is still there made them: remove them"
+          ? str_cat("no run that is still there made them: ",
+                    holds_orphans(job, runs)
+                        ? str_cat("`paceline run ", shell_word(job.path), " --resume", where,
+                                  "` makes a new run that goes on from them; or remove them")
+                        : std::string("remove them"))
           : str_cat(
                 "they are of run \"", run->name, "\", which `",
                 resume_command("", run->job == job.job.metadata.name ? job.path : run->job_file, run->name),
@@ -115,6 +119,14 @@ absl::Status check_is_empty(const std::string& folder, const JobFile& job, const
                                                std::filesystem::path((*newest)->path).filename().string(),
                                                " the newest; ", what_to_do,
                                                ", or give another checkpoint.location"));
+}
+
+bool holds_orphans(const JobFile& job, const std::vector<RunState>& runs) {
+  if (job.job.spec.checkpoint.location.empty()) return false;
+  const std::string folder = checkpoint_folder(job, "");
+  const auto newest = newest_in(folder);
+  return !(newest.ok() && !*newest) && run_that_saved_in(runs, folder) == nullptr &&
+         std::ranges::find(runs, job.job.metadata.name, &RunState::job) == runs.end();
 }
 
 std::string left_checkpoints_text(const RunState& run, const std::vector<RunState>& runs) {

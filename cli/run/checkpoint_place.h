@@ -27,6 +27,10 @@ const RunState* run_that_saves_in(const std::vector<RunState>& runs, const std::
 absl::Status check_is_empty(const std::string& folder, const JobFile& job, const std::vector<RunState>& runs,
                             std::string_view where);
 
+// The job's place has checkpoints, whole or not, and no run is there that has saved them, nor one of the job:
+// `delete` has left them. A resume may take them for a new run.
+bool holds_orphans(const JobFile& job, const std::vector<RunState>& runs);
+
 // Says how many checkpoints the run leaves, and where, when its own folder is removed, or whose those are
 // that lie where it would have saved; empty: there are none. `runs`: all, this one too. A run begins in an
 // empty place: what lies in one that several have named is of the one that has saved there and began last.

@@ -102,17 +102,38 @@ void note_beginning(const FoundCheckpoint& newest, const JobFile& job, RunState&
   state.progress.total_steps = job.job.spec.training->steps.value_or(earlier.progress.total_steps);
 }
 
-// Takes over the run `name`; empty: run_to_resume().
-absl::Status reopen(const RunStore& store, std::string name, RunSetup& setup) {
+// A new run for the checkpoints of a deleted one; its state says nothing of that but where it is.
+absl::StatusOr<RunState> adopt(const RunStore& store, RunSetup& setup) {
+  PL_ASSIGN_OR_RETURN(setup.run, store.create(setup.job.job.metadata.name));
+  setup.adopts = true;
+  RunState earlier;
+  earlier.name = setup.run->name();
+  earlier.folder = setup.run->folder();
+  return earlier;
+}
+
+// Takes over the run `name`; empty: run_to_resume(), or adopt() where no run of the job is left.
+absl::StatusOr<RunState> take_over(const RunStore& store, std::string name, RunSetup& setup) {
   if (name.empty()) {
-    PL_ASSIGN_OR_RETURN(const std::vector<RunState> runs, store.runs_of(setup.job.job.metadata.name));
-    RunToResume chosen = run_to_resume(runs, setup.job);
+    const auto runs = store.runs_of(setup.job.job.metadata.name);
+    if (absl::IsNotFound(runs.status())) {
+      PL_ASSIGN_OR_RETURN(const std::vector<RunState> all, store.list());
+      if (holds_orphans(setup.job, all)) return adopt(store, setup);
+    }
+    PL_RETURN_IF_ERROR(runs.status());
+    RunToResume chosen = run_to_resume(*runs, setup.job);
     name = std::move(chosen.name);
     setup.passed_over = std::move(chosen.passed_over);
   }
   PL_ASSIGN_OR_RETURN(RunState earlier, store.get(name));
   PL_ASSIGN_OR_RETURN(setup.run, store.reopen(name));
+  return earlier;
+}
+
+absl::Status reopen(const RunStore& store, const std::string& wanted, RunSetup& setup) {
+  PL_ASSIGN_OR_RETURN(RunState earlier, take_over(store, wanted, setup));
   const OwnedRun& run = *setup.run;
+  const std::string& name = run.name();
   const auto newest = newest_checkpoint(setup.job, run.folder());
   if (!newest.ok()) return with_context(newest.status(), str_cat("run \"", name, "\" can't go on"));
   PL_ASSIGN_OR_RETURN(const std::vector<RunState> all, store.list());
@@ -167,7 +188,7 @@ absl::Status write_beginning(const Session& session, const RunStore& store, RunS
 
 void give_back(const RunOptions& options, const RunSetup& setup) {
   if (setup.run == nullptr) return;
-  if (!options.resume) return setup.run->discard();
+  if (!options.resume || setup.adopts) return setup.run->discard();
   if (setup.earlier) {
     (void)write_last_state(setup, false);
   } else {
@@ -229,7 +250,7 @@ absl::Status set_up_run(const Session& session, const RunOptions& options, RunSe
 }
 
 absl::Status write_last_state(const RunSetup& setup, bool took_step) {
-  const bool untouched = setup.earlier && !took_step && setup.state.phase != "Succeeded";
+  const bool untouched = setup.earlier && !setup.adopts && !took_step && setup.state.phase != "Succeeded";
   if (!untouched) return setup.run->write_last_state(setup.state);
   if (!setup.earlier->job_text.empty())
     PL_RETURN_IF_ERROR(write_file_atomically(setup.run->path("job.yaml"), setup.earlier->job_text));

@@ -37,6 +37,7 @@ struct RunSetup {
   std::unique_ptr<OwnedRun> run;  // null: there is nothing yet that would have to be given back
   std::unique_ptr<MetricsFile> metrics;
   std::optional<EarlierRun> earlier;  // of a resumed run
+  bool adopts = false;                // the earlier run is deleted: this one is new, and has its checkpoints
   std::string passed_over;            // of a resumed run: RunToResume
   std::string workers;                // of a resumed run: workers_text()
   std::string warning;                // of a GPU that lies idle (cli/view/device_text.h); empty: none

@@ -53,7 +53,14 @@ class CheckpointPlacesTest(CliCase):
         self.assertEqual(deleted.stdout, f'run "digits" leaves 1 checkpoint in {self.folder}/shared\ndigits deleted\n')
         self.assertEqual(sorted(os.listdir(f"{self.folder}/shared")), before)
         nobodys = self.ends(4, "run", self.write(job(steps=100, extra=location)))
-        self.assertIn("no run that is still there made them: remove them, or give another checkpoint.location", nobodys.stderr)
+        self.assertRegex(nobodys.stderr, rf"no run that is still there made them: `paceline run \S+ --resume --state-dir {self.state}` makes a new run")
+        changed = self.ends(4, "run", self.write(job(steps=100, extra=location).replace("[32]", "[64]")), "--resume")
+        self.assertIn("was made with another model", changed.stderr)
+        self.assertFalse((self.state / "runs/digits").exists())
+        taken = self.ends(0, "run", self.write(job(steps=100, extra=location)), "--resume")
+        self.assertIn(f"goes on from its newest checkpoint, {self.folder}/shared/step-000000050", taken.stdout)
+        self.assertEqual(self.status("digits")["step"], 100)
+        self.assertEqual(sorted(os.listdir(f"{self.folder}/shared"))[-1], "step-000000100")
 
     def test_location_that_cannot_be_written_is_refused_before_anything_begins(self):
         text = job(steps=100, extra="  checkpoint: {everySteps: 50, location: /proc/paceline}\n")

@@ -147,6 +147,20 @@ TEST_F(CheckpointPlace, OnlyWhatLiesOutsideOfTheRunIsLeft) {
   EXPECT_EQ(left_checkpoints_text(run_, {}), "");
 }
 
+TEST_F(CheckpointPlace, CheckpointsOfADeletedRunAreOrphans) {
+  const JobFile job = naming("a");
+  EXPECT_TRUE(holds_orphans(job, {}));
+  EXPECT_FALSE(holds_orphans(job, {run_})) << "it has saved there";
+  run_.checkpoint.clear();
+  EXPECT_TRUE(holds_orphans(job, {run_}));
+  run_.job = "digits";
+  EXPECT_FALSE(holds_orphans(job, {run_})) << "a resume goes on with that run";
+  EXPECT_FALSE(holds_orphans(naming("b"), {})) << "there is none";
+  JobFile without = job;
+  without.job.spec.checkpoint.location.clear();
+  EXPECT_FALSE(holds_orphans(without, {}));
+}
+
 TEST_F(CheckpointPlace, CheckpointsAreLeftByTheRunThatSavedThereLast) {
   run_.created = "2026-01-01T00:00:00.000Z";
   RunState later = run_;
