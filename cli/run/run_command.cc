@@ -120,7 +120,7 @@ class RunCommand {
     edits_.emplace(setup_.run->folder());
     api::TrainingJob job = setup_.job.job;
     if (noted_) job.status.last_checkpoint = noted_->path;
-    if (setup_.earlier) job.status.progress.dropped_samples = setup_.earlier->state.progress.dropped_samples;
+    if (setup_.earlier) job.status.progress = progress_to_go_on(setup_.earlier->state.progress);
     end_within(kStartLimit, kExitSystem);  // gRPC may wait for good for threads that somebody else took
     const absl::Status started =
         LocalRun::start({.job = std::move(job),

@@ -72,7 +72,10 @@ void keep_earlier(const RunState& earlier, RunState& state) {
     state.target_seconds = earlier.target_seconds;
   }
   now.samples_per_second = before.samples_per_second;
-  now.goodput = before.goodput;
+  if (now.goodput_seconds <= before.goodput_seconds) {
+    now.goodput = before.goodput;
+    now.goodput_seconds = before.goodput_seconds;
+  }
   if (state.checkpoint.empty()) state.checkpoint = earlier.checkpoint;
   if (state.model.empty()) state.model = earlier.model;
   if (!earlier.device.empty()) state.device = earlier.device;
@@ -84,6 +87,13 @@ void keep_earlier(const RunState& earlier, RunState& state) {
   if (now.total_steps == 0) now.total_steps = before.total_steps;
   if (state.parameters == 0) state.parameters = earlier.parameters;
   if (state.weights_checked_step == 0) state.weights_checked_step = earlier.weights_checked_step;
+}
+
+api::Progress progress_to_go_on(const api::Progress& earlier) {
+  return {.step = earlier.step,
+          .dropped_samples = earlier.dropped_samples,
+          .goodput = earlier.goodput,
+          .goodput_seconds = earlier.goodput_seconds};
 }
 
 void apply_status(const api::Status& status, RunState& state) {

@@ -19,6 +19,10 @@ void apply_report(const coordinator::Report& report, RunState& state, double sec
 // was trained, on what, and what that made.
 void keep_earlier(const RunState& earlier, RunState& state);
 
+// A resumed run's job begins with this: how far it was, by which steps that are lost are counted, and the
+// sums that go on.
+api::Progress progress_to_go_on(const api::Progress& earlier);
+
 // Phase, reason, message, and the samples that were left out, from the job's status. A run that has ended has
 // no time to go.
 void apply_status(const api::Status& status, RunState& state);

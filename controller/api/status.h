@@ -208,7 +208,8 @@ struct Progress {
   std::optional<double> test_loss, test_accuracy, test_auc;  // of the last evaluation
   double samples_per_second = 0;
   std::int64_t dropped_samples = 0;  // left out of partial steps by all members that the job has had
-  double goodput = 0;                // share of the time that went into steps that count, 0 to 1
+  double goodput = 0;                // share of goodput_seconds that went into steps that count, 0 to 1
+  double goodput_seconds = 0;        // in which the job had a coordinator
   std::optional<double> eta_seconds;
   bool operator==(const Progress&) const = default;
   static void fields(auto&& visit, auto& x) {
@@ -224,6 +225,9 @@ struct Progress {
                      "Left out of partial steps so far, by all members that the job has had."},
           x.dropped_samples);
     visit(NamedField{"goodput", "The share of the time that went into steps that count."}, x.goodput);
+    visit(NamedField{"goodputSeconds",
+                     "That time: in which the job was not suspended and a controller was there."},
+          x.goodput_seconds);
     visit(NamedField{"etaSeconds", "Until the end, if nothing changes."}, x.eta_seconds);
   }
 };

@@ -51,6 +51,7 @@
 #include "base/ids.h"
 #include "controller/api/fault.h"
 #include "controller/api/types.h"
+#include "controller/coordinator/core_goodput.h"
 #include "controller/coordinator/report.h"
 #include "controller/plan/plan.h"
 #include "proto/paceline/v1/coordinator.pb.h"
@@ -174,6 +175,7 @@ struct CoreConfig {
   // Those of them that are known to have finished, whatever becomes of their pods. Never rank 0, and no
   // server.
   std::vector<FinishedMember> finished;
+  Goodput::Before goodput_before;     // of coordinators before this one
   LossPolicy on_member_lost = fail_on_loss;
   // Members run programs of their own, which tell of their steps or do not: nothing else is asked of them,
   // and nothing is decided (core_listener.h).

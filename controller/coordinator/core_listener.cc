@@ -12,7 +12,11 @@
 namespace paceline::coordinator {
 
 Listener::Listener(CoreConfig config, TimePoint now)
-    : config_(std::move(config)), places_(config_), progress_(now), began_(now), now_(now) {
+    : config_(std::move(config)),
+      places_(config_),
+      progress_(now, config_.goodput_before),
+      began_(now),
+      now_(now) {
   for (const Incarnation& each : config_.incarnations) {
     Slot* const slot = places_.slot_of(static_cast<int>(each.role), each.index);
     if (slot != nullptr) slot->incarnation = std::max(slot->incarnation, each.number);

@@ -79,8 +79,8 @@ void JobProgress::rank_zero(const v1::Heartbeat& heartbeat, TimePoint now) {
 void JobProgress::records_of_rank_zero(const v1::Heartbeat& heartbeat, TimePoint now, Effects& effects) {
   if (heartbeat.steps() > 0) {
     const StepTimes times = from_wire(heartbeat.times());
-    useful_ =
-        std::min<Duration>(useful_ + std::max(times.step - times.checkpoint, Duration::zero()), now - began_);
+    goodput_.taken(sane_step(heartbeat.step()), sane_step(heartbeat.steps()),
+                   std::max(times.step - times.checkpoint, Duration::zero()));
     if (!first_step_) first_step_ = first_applied(heartbeat, now);
   }
   set_clock(heartbeat, now);
@@ -204,8 +204,8 @@ void JobProgress::fill(Report& report, TimePoint now) const {
   report.weights_checked_step = checked_step_;
   report.elapsed = until - began_;
   if (first_step_) report.first_step_after = *first_step_ - began_;
-  if (report.elapsed > Duration::zero())
-    report.goodput = std::min(1.0, seconds(useful_) / seconds(report.elapsed));
+  report.goodput = goodput_.share(report.elapsed);
+  report.goodput_seconds = goodput_.seconds(report.elapsed);
   if (points_.size() < 2) return;
   const RatePoint &first = points_.front(), &last = points_.back();
   const double window = seconds(last.at - first.at);

@@ -29,7 +29,8 @@ void set_means(const StepTimes& sum, std::int64_t steps, MemberTelemetry& teleme
 
 class JobProgress {
  public:
-  explicit JobProgress(TimePoint began) : began_(began) {}
+  explicit JobProgress(TimePoint began, const Goodput::Before& before = {})
+      : began_(began), goodput_(before) {}
 
   // A heartbeat of rank 0 in the current view: where training stands.
   void rank_zero(const v1::Heartbeat& heartbeat, TimePoint now);
@@ -51,6 +52,8 @@ class JobProgress {
   // A new view: the rates and the hashes begin anew. `other_rank_zero`: it counts its own time since its
   // start, which goes on here from that of the one before.
   void new_view(bool other_rank_zero = false);
+  // The steps beyond this one are lost.
+  void goes_on_from(Step step) { goodput_.goes_on_from(step); }
   void end(TimePoint now) {
     if (!ended_) ended_ = now;
   }
@@ -74,7 +77,7 @@ class JobProgress {
   Step step_ = 0, total_steps_ = 0;
   std::int64_t samples_ = 0, train_samples_ = 0;
   std::uint64_t parameters_ = 0;
-  Duration useful_{};
+  Goodput goodput_;
   Duration last_age_{}, clock_offset_{};  // of the newest record; of rank 0's ages to those that are told
   TimePoint last_age_at_{};               // when it came
   bool other_clock_ = false;              // another rank 0 has told of no record yet

@@ -124,7 +124,8 @@ struct Report {
   std::optional<Duration> eta;
   Duration elapsed{};  // since the job's coordinator began; stands still when the job has ended
   std::optional<Duration> first_step_after;  // from that moment to the first applied step
-  double goodput = 0;                        // time in applied steps / elapsed, 0..1
+  double goodput = 0;                        // time in steps that count / goodput_seconds, 0..1
+  double goodput_seconds = 0;                // by all coordinators of the job
   std::uint64_t bytes_sent = 0;              // by all members' exchanges
   std::int64_t weights_checked_step = 0;  // newest step whose weights were seen equal on all ranks; 0: none
   std::uint64_t dropped_records = 0;      // records and reasons given up: an observer was too slow

@@ -121,7 +121,12 @@ void copy_members(const Observed& observed, api::Status& status) {
 // that, it has not told of any; nor has it to a coordinator that began when training was over. What was left
 // out is the sum of what members have counted.
 void copy_progress(const JobReport& report, api::Status& status) {
-  if (report.progress.step == 0 && status.progress.step > 0) return;
+  if (report.progress.step == 0 && status.progress.step > 0) {
+    if (!is_final(report.state)) return;
+    status.progress.goodput = report.progress.goodput;
+    status.progress.goodput_seconds = report.progress.goodput_seconds;
+    return;
+  }
   const std::int64_t dropped = status.progress.dropped_samples;
   status.progress = report.progress;
   status.progress.dropped_samples = dropped;
@@ -159,7 +164,8 @@ void forget_lost_checkpoints(const Observed& observed, api::Status& status) {
                        status.phase == api::Phase::kStarting;
   if (observed.keeps_checkpoints || !between) return;
   status.last_checkpoint.clear();
-  status.progress = {.dropped_samples = status.progress.dropped_samples};
+  status.progress = {.dropped_samples = status.progress.dropped_samples,
+                     .goodput_seconds = status.progress.goodput_seconds};
 }
 
 // Training goes on without a checkpoint that can't be written, so that nobody would notice: said once, until

@@ -164,6 +164,8 @@ absl::StatusOr<coordinator::CoreConfig> core_config(const std::string& key, cons
     return !api::trains(each.role) || plan::is_built_in(job.job, each.role);
   });
   core.told_generation = job.job.status.view.generation;
+  const api::Progress& progress = job.job.status.progress;
+  core.goodput_before = {progress.step, progress.goodput, progress.goodput_seconds};
   keep_who_is_gone(job.job, core);
   core.reattach_limit = options.reattach_limit;
   core.save_timeout = std::max(core.save_timeout, grace_of_rank_zero(job.job));

@@ -41,6 +41,7 @@ void apply_progress(const coordinator::Report& report, api::Progress& progress) 
   }
   progress.samples_per_second = report.samples_per_second;
   progress.goodput = report.goodput;
+  progress.goodput_seconds = report.goodput_seconds;
   progress.eta_seconds.reset();
   if (report.eta) progress.eta_seconds = std::chrono::duration<double>(*report.eta).count();
 }

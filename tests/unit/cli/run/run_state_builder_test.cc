@@ -119,6 +119,14 @@ TEST(RunStateBuilder, TimesOfAResumedRunGoOnFromWhatItHasTaken) {
   EXPECT_EQ(state.first_step_seconds, 2);
 }
 
+TEST(RunStateBuilder, SumsOfAResumedRunGoOn) {
+  const api::Progress sums{.step = 100, .dropped_samples = 7, .goodput = 0.8, .goodput_seconds = 20};
+  api::Progress earlier = sums;
+  earlier.loss = 0.5;
+  earlier.samples_per_second = 1000;
+  EXPECT_EQ(progress_to_go_on(earlier), sums);
+}
+
 TEST(RunStateBuilder, ASessionThatTookNoStepKeepsWhatTheRunHas) {
   RunState earlier, state;
   earlier.progress.loss = 0.5;

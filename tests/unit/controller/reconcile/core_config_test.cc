@@ -47,6 +47,15 @@ TEST(CoreConfigTest, HowManyMustBeLeftFollowsTheSize) {
   }
 }
 
+TEST(CoreConfigTest, GoodputGoesOnFromTheStatus) {
+  StoredJob job = stored();
+  const auto config = [&job] { return core_config("default/fashion", job, "token", {}).value(); };
+  job.job.status.progress = {.step = 812, .goodput = 0.5, .goodput_seconds = 20};
+  EXPECT_EQ(config().goodput_before.step, 812);
+  EXPECT_EQ(config().goodput_before.share, 0.5);
+  EXPECT_EQ(config().goodput_before.seconds, 20);
+}
+
 TEST(CoreConfigTest, AttemptsResumeFromTheFirstThatMay) {
   StoredJob job = stored();
   for (const std::int64_t attempt : {0, 1, 2}) {
