@@ -330,6 +330,12 @@ std::vector<std::string> hints_for(const Described& d) {
   if (may_go_on && !job.run->checkpoint.empty() && job.status.reason != kOwnerLost) {  // its message says so
     hints.push_back(str_cat("it goes on from its newest checkpoint by: ",
                             resume_command("", job.run->job_file, job.run->name), d.where));
+  } else if (may_go_on && job.run->checkpoint.empty() && d.spec && d.spec->spec.training &&
+             job.status.reason != kOwnerLost) {
+    const Step step = job.run->progress.step;
+    hints.push_back(str_cat(
+        step > 0 ? str_cat("nothing was saved, ", pluralize(step, "step is", "steps are"), " lost; ") : "",
+        "it begins anew by: paceline run ", shell_word(job.run->job_file), d.where));
   }
   return hints;
 }

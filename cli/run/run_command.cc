@@ -16,6 +16,7 @@
 
 #include "base/cuda_build.h"
 #include "base/machine_load.h"
+#include "base/pluralize.h"
 #include "base/program.h"
 #include "base/status.h"
 #include "base/text.h"
@@ -421,13 +422,19 @@ class RunCommand {
       checkpoints_.add({.step = step, .path = newest->path, .bytes = newest->bytes}, session_.clock.now());
   }
 
+  std::string how_to_begin_anew() const {
+    if (!setup_.job.job.spec.training) return "";
+    return str_cat("nothing was saved: ", pluralize(state_.progress.step, "step is", "steps are"),
+                   " lost; begin anew with `paceline run ", shell_word(options_.file), where(), "`");
+  }
+
   // Empty where that would lead nowhere: the run is being deleted, has no checkpoint of its own, or has just
   // failed to go on from it.
   std::string how_to_resume(const absl::StatusOr<std::optional<FoundCheckpoint>>& newest) const {
     const bool in_vain = !trained_ && (!setup_.earlier || state_.phase == "Failed");
     if (deleted_ || in_vain) return "";
     if (!newest.ok()) return no_checkpoint(newest.status());
-    if (!*newest) return "";
+    if (!*newest) return state_.phase == "Failed" ? how_to_begin_anew() : "";
     return str_cat("go on from its newest checkpoint with `",
                    resume_command(session_.state_dir_option, options_.file, state_.name), "`");
   }

@@ -158,7 +158,7 @@ struct Restarts {
   }
 };
 
-// How a view began that another one of this coordinator was before.
+// How a view began that another one was before.
 struct ViewChange {
   Generation generation;
   std::vector<std::string> came, left;  // "worker-1"
@@ -169,6 +169,7 @@ struct ViewChange {
          step_seconds = 0;  // proto/paceline/v1/coordinator.proto, ViewBegin
   Step step = 0;            // the first that was applied
   Step steps_lost = 0;      // that had been applied before, and were taken again
+  bool restarted = false;   // all members have started again: the first view of an attempt that follows one
   bool operator==(const ViewChange&) const = default;
   static void fields(auto&& visit, auto& x) {
     visit(NamedField{"generation"}, x.generation.value);
@@ -183,6 +184,7 @@ struct ViewChange {
     visit(NamedField{"step", "That step."}, x.step);
     visit(NamedField{.name = "stepsLost", .about = "Steps that were taken again.", .always = true},
           x.steps_lost);
+    visit(NamedField{"restarted", "All members have started again, and none is in both views."}, x.restarted);
   }
 };
 

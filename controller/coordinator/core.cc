@@ -54,6 +54,7 @@ CoordinatorCore::Impl::Impl(CoreConfig config, TimePoint now)
       ring_(!config_.training.has_parameter_server()),
       places_(config_),
       progress_(now, config_.goodput_before),
+      view_changes_(config_.restarts_from),
       watch_(config_, places_),
       suspicions_(config_, places_, watch_),
       stragglers_(ring_ || config_.training.parameter_server().synchronization() ==
@@ -297,7 +298,7 @@ void CoordinatorCore::Impl::note_view_change(const v1::ViewBegin& word) {
   auto change = view_changes_.begins(word);
   if (!change) return;
   log(diagnosis::text_of(*change));
-  if (change->steps_lost > 0) progress_.goes_on_from(change->step - 1);
+  if (change->steps_lost > 0 && !change->restarted) progress_.goes_on_from(change->step - 1);
   effects_.view_change = view_change_ = std::move(change);
   effects_.report_changed = true;
 }

@@ -176,6 +176,7 @@ struct CoreConfig {
   // server.
   std::vector<FinishedMember> finished;
   Goodput::Before goodput_before;     // of coordinators before this one
+  std::optional<Step> restarts_from;  // all members begin anew: the step that had been reached
   LossPolicy on_member_lost = fail_on_loss;
   // Members run programs of their own, which tell of their steps or do not: nothing else is asked of them,
   // and nothing is decided (core_listener.h).

@@ -57,17 +57,18 @@ std::optional<api::ViewChange> ViewChanges::begins(const v1::ViewBegin& word) {
   if (!std::exchange(begins_, false)) return std::nullopt;
   const auto before = std::exchange(before_, members_);
   const auto [why, noticed] = std::exchange(newest_, {});
-  if (!before) return std::nullopt;
-  api::ViewChange change{.generation = generation_,
-                         .came = missing(members_, *before),
-                         .left = missing(*before, members_),
-                         .message = why};
+  if (!before && !reached_) return std::nullopt;
+  api::ViewChange change{.generation = generation_, .message = why, .restarted = !before};
+  if (before) {
+    change.came = missing(members_, *before);
+    change.left = missing(*before, members_);
+  }
   if (noticed) change.noticed_seconds = std::chrono::duration<double>(*noticed).count();
   change.view_seconds = in_seconds(word.view_ns());
   change.state_seconds = in_seconds(word.state_ns());
   change.step_seconds = in_seconds(word.step_ns());
   change.step = sane_step(word.step());
-  change.steps_lost = std::max<Step>(applied_ + 1 - change.step, 0);
+  change.steps_lost = std::max<Step>((before ? applied_ : *reached_) + 1 - change.step, 0);
   return change;
 }
 

@@ -23,6 +23,9 @@ class ViewChanges {
     bool operator==(const Member&) const = default;
   };
 
+  // `reached`: the step of the attempt before this one, where there was one that trained.
+  explicit ViewChanges(std::optional<Step> reached = std::nullopt) : reached_(reached) {}
+
   // Since the newest view was formed: a member was lost, and `noticed` after; or the view ends in order.
   void member_lost(const std::string& why, Duration noticed);
   void ends(const std::string& why) { next_.why = why; }
@@ -38,6 +41,7 @@ class ViewChanges {
   static constexpr std::size_t kMostNamed = 8;
 
  private:
+  const std::optional<Step> reached_;
   std::optional<std::vector<Member>> before_;  // of the last view that took a step
   std::vector<Member> members_;                // of the newest view
   Generation generation_;

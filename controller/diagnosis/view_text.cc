@@ -24,6 +24,7 @@ std::string duration(double seconds) {
 }  // namespace
 
 std::string members_of(const api::ViewChange& change) {
+  if (change.restarted) return "all members started again";
   std::string text = change.left.empty() ? "" : str_cat(joined(change.left), " left");
   if (!change.came.empty()) text += str_cat(text.empty() ? "" : ", ", joined(change.came), " came");
   return text.empty() ? "the same members" : text;
@@ -34,12 +35,13 @@ std::string times_of(const api::ViewChange& change) {
   const bool tells = change.noticed_seconds.value_or(0) >= kSoon;
   const std::string noticed = tells ? str_cat("noticed after ", duration(*change.noticed_seconds), ", ") : "";
   const double first_step = change.view_seconds + change.state_seconds + change.step_seconds;
-  return str_cat(noticed, "first step after ", duration(first_step), " (", duration(change.view_seconds),
-                 " to the view, ", duration(change.state_seconds), " to one state, ",
-                 duration(change.step_seconds), " for the step), ",
-                 change.steps_lost == 0 ? "no step lost"
-                                        : str_cat(pluralize(change.steps_lost, "step", "steps"),
-                                                  " lost: it goes on from step ", change.step - 1));
+  const std::string to_the_view =
+      change.restarted ? "" : str_cat(duration(change.view_seconds), " to the view, ");
+  return str_cat(
+      noticed, "first step after ", duration(first_step), " (", to_the_view, duration(change.state_seconds),
+      " to one state, ", duration(change.step_seconds), " for the step), ",
+      change.steps_lost == 0 ? "no step" : pluralize(change.steps_lost, "step", "steps"), " lost",
+      change.steps_lost > 0 || change.restarted ? str_cat(": it goes on from step ", change.step - 1) : "");
 }
 
 std::string text_of(const api::ViewChange& change) {

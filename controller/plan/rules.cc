@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "base/pluralize.h"
 #include "base/text.h"
 #include "controller/diagnosis/diagnosis.h"
 #include "controller/plan/attempts.h"
@@ -179,6 +180,14 @@ bool is_lost(const Observed& observed, Role role, int index) {
          });
 }
 
+bool others_live(const Observed& observed, Role role, int index) {
+  return std::ranges::any_of(observed.pods, [&](const cluster::Pod& pod) {
+    const bool other = pod.spec.role != role || pod.spec.index != index;
+    return other && api::is_member(observed.job, pod.spec.role) && !pod.ended() && !pod.deleting &&
+           !is_lost(observed, pod.spec.role, pod.spec.index);
+  });
+}
+
 bool may_be_spare(const Observed& observed, const Slot& slot) {
   const bool starts_all = api::restart_scope(observed.job, slot.role) == api::RestartScope::kJob;
   if (observed.report && is_elastic(observed.job, slot.role)) return !starts_all;
@@ -263,7 +272,10 @@ std::string what_is_lost(const Observed& observed) {
   const api::Status& status = observed.job.status;
   const bool trained = status.progress.step > 0 || !status.last_checkpoint.empty();
   if (observed.keeps_checkpoints || !trained) return "";
-  return "; its checkpoints go with its pods: training begins anew at step 0";
+  const std::string lost = pluralize(status.progress.step, "step is", "steps are");
+  return str_cat(
+      "; its checkpoints go with its pods: ", status.progress.step > 0 ? str_cat(lost, " lost, and ") : "",
+      "training begins anew at step 0");
 }
 
 void record_event(const Observed& observed, bool warning, const std::string& reason,

@@ -79,6 +79,8 @@ const api::MemberStatus* last_status(const Observed& observed, Role role, int in
 bool view_runs(const Observed& observed);
 // The same, or it gathers the members of a view that trained before it began.
 bool view_goes_on(const Observed& observed);
+// Whether a member in another place is there yet.
+bool others_live(const Observed& observed, Role role, int index);
 // Whether the member in this place is gone, and the others go on without it.
 bool is_lost(const Observed& observed, Role role, int index);
 // Whether the others may go on without the member in this place (a ring, elastic.h; or a job with servers

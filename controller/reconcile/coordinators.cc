@@ -58,6 +58,15 @@ void keep_who_is_gone(const api::TrainingJob& job, coordinator::CoreConfig& core
   }
 }
 
+// By what rank 0 said last, or others after it.
+Step reached_step(const api::Status& status) {
+  Step reached = status.progress.step;
+  for (const api::MemberStatus& each : status.members) {
+    if (api::trains(each.role)) reached = std::max(reached, each.step);
+  }
+  return reached;
+}
+
 // The pods of the present attempt's members, rank 0's first, and what is to be told of one that is gone.
 std::vector<coordinator::PodFact> places_of(const api::TrainingJob& job) {
   std::vector<coordinator::PodFact> places;
@@ -166,6 +175,7 @@ absl::StatusOr<coordinator::CoreConfig> core_config(const std::string& key, cons
   core.told_generation = job.job.status.view.generation;
   const api::Progress& progress = job.job.status.progress;
   core.goodput_before = {progress.step, progress.goodput, progress.goodput_seconds};
+  if (!core.trained_before && progress.step > 0) core.restarts_from = reached_step(job.job.status);
   keep_who_is_gone(job.job, core);
   core.reattach_limit = options.reattach_limit;
   core.save_timeout = std::max(core.save_timeout, grace_of_rank_zero(job.job));

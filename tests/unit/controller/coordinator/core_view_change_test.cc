@@ -34,7 +34,31 @@ ViewChanges after_a_first_view(const std::vector<std::string>& names) {
   return changes;
 }
 
-TEST(ViewChangesTest, AFirstViewHasNoneBefore) { after_a_first_view({"chief-0", "worker-0"}); }
+TEST(ViewChangesTest, AFirstViewHasNoneBefore) {
+  after_a_first_view({"chief-0", "worker-0"});
+}
+
+TEST(ViewChangesTest, AFirstViewMayFollowAnotherAttempt) {
+  ViewChanges changes{120};
+  changes.formed(Generation{4}, named({"chief-0", "worker-0"}), 0);
+  const auto change = changes.begins(word(101));
+  ASSERT_TRUE(change);
+  EXPECT_TRUE(change->restarted);
+  EXPECT_EQ(change->generation.value, 4U);
+  EXPECT_THAT(change->came, IsEmpty());
+  EXPECT_THAT(change->left, IsEmpty());
+  EXPECT_EQ(change->steps_lost, 20);
+  changes.formed(Generation{5}, named({"chief-0"}), 110);
+  const auto next = changes.begins(word(111));
+  EXPECT_FALSE(next->restarted);
+  EXPECT_EQ(next->steps_lost, 0);
+}
+
+TEST(ViewChangesTest, AnAttemptMayBeginBeyondTheStepThatWasTold) {
+  ViewChanges changes{120};
+  changes.formed(Generation{1}, named({"chief-0"}), 0);
+  EXPECT_EQ(changes.begins(word(131))->steps_lost, 0);
+}
 
 TEST(ViewChangesTest, ALossIsToldOnceWithItsTimes) {
   ViewChanges changes = after_a_first_view({"chief-0", "worker-0", "worker-1"});

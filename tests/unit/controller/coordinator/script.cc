@@ -84,6 +84,7 @@ class Player {
     config.built_in = line.number("built_in") != 0;
     config.told_generation.value = static_cast<std::uint64_t>(line.number("told"));
     config.attempt = line.number("attempt");
+    if (line.has("reached")) config.restarts_from = line.number("reached");
     if (line.has("chief_incarnation"))
       config.incarnations.push_back({Role::kChief, 0, line.number("chief_incarnation")});
     config.min_trainers = static_cast<int>(line.number("min", 1));

@@ -31,5 +31,15 @@ TEST(ViewTextTest, StepsThatWereTakenAgainAreCounted) {
   EXPECT_TRUE(times_of({.step = 1, .steps_lost = 7}).ends_with(", 7 steps lost: it goes on from step 0"));
 }
 
+TEST(ViewTextTest, ARestartSaysWhereItGoesOn) {
+  api::ViewChange change{.state_seconds = 0.2, .step_seconds = 0.1, .step = 5122, .restarted = true};
+  EXPECT_EQ(members_of(change), "all members started again");
+  EXPECT_EQ(times_of(change),
+            "first step after 300 ms (200 ms to one state, 100 ms for the step), no step lost: it goes on "
+            "from step 5121");
+  change.steps_lost = 7;
+  EXPECT_TRUE(times_of(change).ends_with(", 7 steps lost: it goes on from step 5121"));
+}
+
 }  // namespace
 }  // namespace paceline::diagnosis

@@ -12,7 +12,8 @@ namespace {
 using api::Phase;
 
 constexpr char kSaved[] = "/paceline/checkpoints/step-000000100";
-constexpr char kLost[] = "; its checkpoints go with its pods: training begins anew at step 0";
+constexpr char kLost[] =
+    "; its checkpoints go with its pods: 120 steps are lost, and training begins anew at step 0";
 
 int warnings(const Plan& made) {
   return static_cast<int>(std::ranges::count_if(actions_of<RecordEvent>(made), [](const RecordEvent& record) {

@@ -47,13 +47,20 @@ TEST(CoreConfigTest, HowManyMustBeLeftFollowsTheSize) {
   }
 }
 
-TEST(CoreConfigTest, GoodputGoesOnFromTheStatus) {
+TEST(CoreConfigTest, StepsThatWereReachedCountForAnAttemptThatBegins) {
   StoredJob job = stored();
   const auto config = [&job] { return core_config("default/fashion", job, "token", {}).value(); };
+  EXPECT_EQ(config().restarts_from, std::nullopt) << "there is none yet";
   job.job.status.progress = {.step = 812, .goodput = 0.5, .goodput_seconds = 20};
+  job.job.status.phase = api::Phase::kRestarting;
+  EXPECT_EQ(config().restarts_from, 812);
+  job.job.status.members = {{.role = Role::kWorker, .step = 815}, {.role = Role::kEvaluator, .step = 900}};
+  EXPECT_EQ(config().restarts_from, 815);
   EXPECT_EQ(config().goodput_before.step, 812);
   EXPECT_EQ(config().goodput_before.share, 0.5);
   EXPECT_EQ(config().goodput_before.seconds, 20);
+  job.job.status.phase = api::Phase::kRunning;
+  EXPECT_EQ(config().restarts_from, std::nullopt) << "its members train, and another coordinator begins";
 }
 
 TEST(CoreConfigTest, AttemptsResumeFromTheFirstThatMay) {
