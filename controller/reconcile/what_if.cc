@@ -59,8 +59,13 @@ std::int64_t number_of(const api::Restarts& restarts, Role role, int index) {
   return 0;
 }
 
-// A member that is lost for good dies no more; nothing: all of the role are.
+// One that trains, if any does: others of the role may stand by. A member that is lost for good dies no more;
+// nothing: all of the role are.
 std::optional<int> first_place(const api::TrainingJob& job, Role role) {
+  for (const api::MemberStatus& member : job.status.members) {
+    if (member.role == role && member.rank >= 0 && member.phase != plan::kLostPhase)
+      return static_cast<int>(member.index);
+  }
   int index = 0;
   for (const api::MemberStatus& member : job.status.members) {
     if (member.role == role && member.index == index && member.phase == plan::kLostPhase) ++index;

@@ -101,6 +101,19 @@ TEST(WhatIfTest, AMemberThatStandsByTakesThePlace) {
   EXPECT_EQ(answer(job), of_worker(kStandbyTakesPlace, 3, From::kHere, kAtOnce));
 }
 
+TEST(WhatIfTest, OneThatTrainsIsAskedAboutWhereTheFirstOfItsRoleStandsBy) {
+  api::TrainingJob job = ring(kOnFailure);
+  job.spec.replica_specs.worker->standby = 1;
+  job.status.phase = api::Phase::kRunning;
+  job.status.view.size = 4;
+  job.status.members = {{.role = Role::kChief, .index = 0, .rank = 0, .phase = "training"},
+                        {.role = Role::kWorker, .index = 0, .phase = "standby"},
+                        {.role = Role::kWorker, .index = 1, .rank = 1, .phase = "training"}};
+  const auto all = answers(job);
+  EXPECT_THAT(all, ElementsAre(Key("chief-0"), Key("worker-1")));
+  EXPECT_EQ(all.at("worker-1").then, kStandbyTakesPlace);
+}
+
 TEST(WhatIfTest, AMemberThatNobodyReplacesEndsTheJobOnceNobodyStandsBy) {
   api::TrainingJob job = ring(kNever);
   job.spec.replica_specs.worker->standby = 1;
