@@ -5,6 +5,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/pluralize.h"
 #include "base/text.h"
 #include "cli/view/fit_columns.h"
 #include "cli/view/gpus_view.h"
@@ -31,8 +32,9 @@ std::vector<std::string> title_line(const RunState& state, const Terminal& termi
   std::string view;
   if (state.generation > 0) {
     const auto members = std::ranges::count_if(
-        state.members, [](const api::MemberStatus& m) { return m.role != Role::kEvaluator; });
-    view = str_cat("view ", state.generation, ", ", members, members == 1 ? " member" : " members");
+        state.members, [](const api::MemberStatus& m) { return m.role != Role::kEvaluator && m.rank >= 0; });
+    view = str_cat("view ", state.generation);
+    if (members > 0) view += str_cat(", ", pluralize(members, "member", "members"));
   }
   const std::string phase = sanitize_line(state.phase);
   const int room = std::max(width - display_width(phase) - 2, 1);

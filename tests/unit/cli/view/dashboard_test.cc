@@ -33,12 +33,22 @@ RunState running() {
   state.owner_pid = 1;
   for (const Role role : {Role::kChief, Role::kWorker}) {
     state.members.push_back({.role = role,
+                             .rank = static_cast<std::int64_t>(state.members.size()),
                              .pid = 7,
                              .phase = "Training",
                              .step = 50,
                              .telemetry = {.compute_ms = 1.5, .wait_ms = 0.25, .step_ms = 2}});
   }
   return state;
+}
+
+TEST(DashboardTest, TheViewsMembersAreThoseInIt) {
+  RunState state = running();
+  state.members.push_back({.role = Role::kWorker, .index = 1, .phase = "standby"});
+  const std::string with_one_that_stands_by = render_dashboard(state, Terminal{})[0];
+  EXPECT_EQ(with_one_that_stands_by, render_dashboard(running(), Terminal{})[0]);
+  state.members[1].rank = -1;
+  EXPECT_NE(render_dashboard(state, Terminal{})[0], with_one_that_stands_by);
 }
 
 TEST(DashboardTest, ShowsProgressAndEveryMember) {
@@ -74,7 +84,7 @@ RunState with_servers() {
   RunState state = running();
   state.members[1].telemetry.staleness = StalenessTelemetry{
       .applied = 1200, .dropped = 3, .max = 5, .mean = 1.25, .wait_seconds = 2.5, .histogram = {}};
-  state.members.push_back({.role = Role::kServer, .pid = 9, .phase = "training", .step = 50});
+  state.members.push_back({.role = Role::kServer, .rank = 2, .pid = 9, .phase = "training", .step = 50});
   state.members.back().telemetry.server = ServerTelemetry{
       .load = 0.375,
       .bytes_per_second = 812.25e6,
