@@ -49,6 +49,24 @@ std::optional<FailedSave> failed_save_in(std::string_view log) {
   return save;
 }
 
+std::string why_passed_over_in(std::string_view log, std::string_view name) {
+  const std::string words = str_cat("passed over ", name, ": ");
+  const std::size_t found = log.rfind(words);
+  if (found == log.npos) return "";
+  const std::string_view rest = log.substr(found + words.size());
+  return std::string(rest.substr(0, rest.find('\n')));
+}
+
+std::string why_passed_over(const std::string& log_folder, std::string_view path) {
+  const std::string_view name = path.substr(path.rfind('/') + 1);
+  const auto pods = logged_pods(log_folder);
+  if (!pods.ok()) return "";
+  for (const kube::SlimPod& pod : *pods) {
+    if (std::string why = why_passed_over_in(last_lines(pod.uid), name); !why.empty()) return why;
+  }
+  return "";
+}
+
 std::optional<FailedSave> logged_failed_save(const std::string& log_folder) {
   std::optional<FailedSave> latest;
   const auto pods = logged_pods(log_folder);

@@ -181,7 +181,7 @@ class RunCommand {
     if (!newest.ok())
       return output_->note(str_cat("run ", state_.name, ": ", no_checkpoint(newest.status())));
     noted_ = *std::move(newest);
-    output_->note(noted_ ? str_cat("run ", state_.name, " goes on from its newest checkpoint, ", noted_->path)
+    output_->note(noted_ ? str_cat("run ", state_.name, " goes on; its newest checkpoint is ", noted_->path)
                          : str_cat("run ", state_.name, " has no checkpoint: it begins anew at step 0"));
     if (!noted_) return;
     for (const std::string& refused : noted_->refused)
@@ -248,7 +248,7 @@ class RunCommand {
         setup_.metrics->view(*view);
         output_->view(*view);
       }
-      if (const auto* change = std::get_if<api::ViewChange>(&event)) output_->view_change(*change);
+      if (const auto* change = std::get_if<api::ViewChange>(&event)) note_view_change(*change);
       if (const auto* change = std::get_if<coordinator::StragglerChange>(&event)) output_->straggler(*change);
       if (const auto* each = std::get_if<api::StragglerReplacement>(&event)) output_->replacement(*each);
       if (const auto* result = std::get_if<api::Preflight>(&event)) output_->preflight(*result);
@@ -275,15 +275,22 @@ class RunCommand {
       output_->checkpoint(checkpoint);
   }
 
+  // The first of a resumed run tells whether its newest checkpoint was whole: only its members read all of
+  // it.
+  void note_view_change(const api::ViewChange& change) {
+    const bool first = !std::exchange(begun_, true);
+    if (first && noted_ && change.restarted && change.step <= noted_->progress.step) {
+      const std::string why = why_passed_over(setup_.run->path("logs"), noted_->path);
+      output_->note(
+          str_cat(noted_->path, " was passed over, and training goes on from step ", change.step - 1, ": ",
+                  why.empty() ? str_cat("`paceline logs ", state_.name, where(), "` says why") : why));
+    }
+    output_->view_change(change);
+  }
+
   void note_steps(const std::vector<coordinator::StepRecord>& steps) {
     if (steps.empty()) return;
-    if (!first_step_) {
-      first_step_ = steps.front();
-      if (noted_ && first_step_->step < noted_->progress.step) {
-        output_->note(str_cat(noted_->path, " was passed over, and training went on from an earlier one: ",
-                              "`paceline logs ", state_.name, where(), "` says why"));
-      }
-    }
+    if (!first_step_) first_step_ = steps.front();
     last_step_ = steps.back();
     setup_.metrics->steps(steps);
   }
@@ -484,6 +491,7 @@ class RunCommand {
   std::optional<RunEdits> edits_;
   std::optional<std::string> load_;  // of the machine when a member had stopped answering
   StopRequests stops_;
+  bool begun_ = false;  // a view has told of its first step
   bool fault_noted_ = false;
   bool failure_told_ = false;
   bool device_told_ = false;

@@ -33,7 +33,7 @@ class CheckpointPlacesTest(CliCase):
         self.assertIn(f'run "digits" has step 150 in {self.folder}/new', back.stderr)
         (self.folder / "new").rename(self.folder / "moved")
         moved = self.ends(0, "run", placed("moved", 200), "--resume", "digits")
-        self.assertIn(f"goes on from its newest checkpoint, {self.folder}/moved/step-000000150", moved.stdout)
+        self.assertIn(f"goes on; its newest checkpoint is {self.folder}/moved/step-000000150", moved.stdout)
 
     def test_a_run_that_never_began_is_not_to_go_on_from_the_checkpoints_of_another(self):
         location = f"  checkpoint: {{everySteps: 50, location: {self.folder}/shared}}\n"

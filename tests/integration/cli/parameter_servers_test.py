@@ -280,7 +280,7 @@ class ParameterServersTest(CliCase):
         result = self.ends(0, "run", path, "--resume", "--output", "json", timeout=300)
         last = json.loads(result.stdout.splitlines()[-1])
         self.assertEqual(last["step"], steps)
-        self.assertRegex(result.stdout, r'"message":"run digits goes on from its newest checkpoint, [^"]*/step-')
+        self.assertRegex(result.stdout, r'"message":"run digits goes on; its newest checkpoint is [^"]*/step-')
         # What a run that nobody interrupted ends with.
         whole = self.run_to_the_end(job(MODES["sync"], steps=steps, servers=1), "whole")[-1]
         self.assertEqual(self.difference(last["model"], whole["model"]), 0, "to the bit")

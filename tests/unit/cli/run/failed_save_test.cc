@@ -28,6 +28,17 @@ TEST(FailedSave, LastOneOfALogIsFound) {
     EXPECT_FALSE(failed_save_in(other)) << other;
 }
 
+TEST(FailedSave, ReasonOfACheckpointThatWasPassedOverIsFound) {
+  const TemporaryFolder folder;
+  EXPECT_EQ(why_passed_over(folder.path(), "/c/step-000000100"), "");
+  std::ofstream(folder.path() + "/digits-worker-0-0.log")
+      << "t warning chief-0: passed over step-000000100: state.safetensors: another checksum\n"
+         "t info chief-0: resumes from step-000000050\n";
+  std::ofstream(folder.path() + "/digits-worker-1-0.log") << "begins\n";
+  EXPECT_EQ(why_passed_over(folder.path(), "/c/step-000000100"), "state.safetensors: another checksum");
+  EXPECT_EQ(why_passed_over(folder.path(), "/c/step-00000010"), "");
+}
+
 TEST(FailedSave, LatestStepOfAllLogsCounts) {
   const TemporaryFolder folder;
   EXPECT_FALSE(logged_failed_save(folder.path() + "/logs"));
