@@ -104,21 +104,22 @@ absl::Status check_is_empty(const std::string& folder, const JobFile& job, const
   const auto newest = newest_in(folder);
   if (!newest.ok() || !*newest) return absl::OkStatus();  // what can't be read members tell best
   const RunState* const run = run_that_saved_in(runs, folder);
+  const bool is_same_job = run != nullptr && run->job == job.job.metadata.name;
   const std::string what_to_do =
-      run == nullptr
-          ? str_cat("no run that is still there made them: ",
-                    holds_orphans(job, runs)
-                        ? str_cat("`paceline run ", shell_word(job.path), " --resume", where,
-                                  "` makes a new run that goes on from them; or remove them")
-                        : std::string("remove them"))
-          : str_cat(
-                "they are of run \"", run->name, "\", which `",
-                resume_command("", run->job == job.job.metadata.name ? job.path : run->job_file, run->name),
-                where, "` goes on with: do that");
+      run == nullptr ? str_cat("no run that is still there made them: ",
+                               holds_orphans(job, runs)
+                                   ? str_cat("`paceline run ", shell_word(job.path), " --resume", where,
+                                             "` makes a new run that goes on from them; or remove them, or ")
+                                   : std::string("remove them, or "))
+      : is_same_job && !check_resume(*run, job, *newest, where).ok()
+          ? str_cat("they are of run \"", run->name, "\", which can't go on with ", job.path, ": ")
+          : str_cat("they are of run \"", run->name, "\", which `",
+                    resume_command("", is_same_job ? job.path : run->job_file, run->name), where,
+                    "` goes on with: do that, or ");
   return absl::FailedPreconditionError(str_cat(folder, " holds checkpoints of an earlier training, ",
                                                std::filesystem::path((*newest)->path).filename().string(),
                                                " the newest; ", what_to_do,
-                                               ", or give another checkpoint.location"));
+                                               "give another checkpoint.location"));
 }
 
 bool holds_orphans(const JobFile& job, const std::vector<RunState>& runs) {

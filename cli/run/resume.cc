@@ -135,8 +135,10 @@ absl::Status check_resume(const RunState& earlier, const JobFile& job,
         str_cat("run \"", earlier.name, "\" is of job \"", earlier.job, "\", and ", job.path, " is job \"",
                 wanted.metadata.name, "\": resume it with its own, as in ", earlier.folder, "/job.yaml"));
   }
-  const std::string anew =
-      str_cat("`paceline run ", shell_word(job.path), where, "` without --resume makes a new run");
+  // A place of the run's own is the new run's, too; any other has room for one run.
+  const bool shares = newest && !wanted.spec.checkpoint.location.empty();
+  const std::string anew = str_cat(shares ? "give another checkpoint.location, and " : "", "`paceline run ",
+                                   shell_word(job.path), where, "` without --resume makes a new run");
   if (!newest) {
     if (const auto step = api::checkpoint_step(earlier.checkpoint)) {
       return absl::FailedPreconditionError(str_cat(

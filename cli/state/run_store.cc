@@ -109,6 +109,10 @@ bool runs_own_program(const RunState& state) {
   return text.ok() && text->find("\n  training:\n") == std::string::npos;
 }
 
+std::string file_of(const RunState& state) {
+  return state.job_file.empty() ? state.folder + "/job.yaml" : state.job_file;
+}
+
 // A power cut may leave status.json empty, and who ended before its run began left none; job.yaml was synced.
 RunState state_without_status(const std::string& name, const std::string& folder) {
   RunState state;
@@ -273,17 +277,24 @@ RunState RunStore::with_owner(RunState state) {
 }
 
 // Its owner wrote its state twice a second: more is not known. But members may have saved since.
-std::string RunStore::what_is_lost(const RunState& state) {
+std::string RunStore::how_it_goes_on_without_owner(const RunState& state) const {
   const Step step = state.progress.step;
-  if (step == 0 || runs_own_program(state)) return "";
+  if (step == 0 || runs_own_program(state)) return how_it_goes_on(state);
   Step saved = api::checkpoint_step(state.checkpoint).value_or(0);
   const std::filesystem::path told(state.checkpoint);
   const std::string folder =
       told.has_parent_path() ? told.parent_path().string() : state.folder + "/checkpoints";
   const auto newest = checkpoint::CheckpointStore(folder, 1).peek_latest();
   if (newest.ok()) saved = std::max(saved, newest->progress.step);
+  const std::string heard = str_cat("it was last heard of at step ", step);
   const std::string lost = lost_steps_text(step, saved);
-  return str_cat("; it was last heard of at step ", step, lost.empty() ? ", which is saved" : ", and ", lost);
+  if (saved == 0) {
+    return str_cat(heard, ", and ", lost, "; begin anew with `paceline run ", shell_word(file_of(state)),
+                   where(), "`");
+  }
+  return str_cat(heard, lost.empty() ? ", which is saved" : ", and ", lost,
+                 "; it goes on from its newest checkpoint with `",
+                 resume_command(option_, file_of(state), state.name), "`");
 }
 
 // `state` is what its owner wrote last.
@@ -293,8 +304,8 @@ RunState RunStore::without_owner(RunState state) const {
   state.reason = kOwnerLost;
   state.progress.eta_seconds.reset();
   note_all_gone(state);
-  state.message = str_cat("the `paceline run` that owned this run", owner, " ended without a word",
-                          what_is_lost(state), "; ", how_it_goes_on(state));
+  state.message = str_cat("the `paceline run` that owned this run", owner, " ended without a word; ",
+                          how_it_goes_on_without_owner(state));
   return state;
 }
 
@@ -310,11 +321,10 @@ RunState RunStore::without_status(RunState state, const absl::Status& why) const
 }
 
 std::string RunStore::how_it_goes_on(const RunState& state) const {
-  const std::string file = state.job_file.empty() ? state.folder + "/job.yaml" : state.job_file;
   if (runs_own_program(state))
-    return str_cat("its program begins anew with `paceline run ", shell_word(file), where(), "`");
+    return str_cat("its program begins anew with `paceline run ", shell_word(file_of(state)), where(), "`");
   return str_cat("it goes on, from its newest checkpoint if it has one, with `",
-                 resume_command(option_, file, state.name), "`");
+                 resume_command(option_, file_of(state), state.name), "`");
 }
 
 std::string RunStore::where() const {

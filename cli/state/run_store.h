@@ -99,7 +99,7 @@ class RunStore {
   static RunState with_owner(RunState state);
   RunState without_owner(RunState state) const;
   RunState without_status(RunState state, const absl::Status& why) const;
-  static std::string what_is_lost(const RunState& state);
+  std::string how_it_goes_on_without_owner(const RunState& state) const;
   std::string how_it_goes_on(const RunState& state) const;
   absl::Status no_name(const std::string& name) const;
   std::string folder_, option_;

@@ -8,6 +8,8 @@
 
 #include "cli/state/resume_command.h"
 #include "controller/api/print.h"
+#include "controller/api/training_spec.h"
+#include "runtime/checkpoint/spec_hash.h"
 #include "tests/support/small_job.h"
 #include "tests/support/temporary_folder.h"
 
@@ -43,6 +45,7 @@ class CheckpointPlace : public ::testing::Test {
     checkpoint::Snapshot snapshot;
     snapshot.progress.step = step;
     snapshot.progress.seed = seed;
+    snapshot.progress.spec_hash = checkpoint::spec_hash(*api::make_training_spec(naming("b").job, {}));
     EXPECT_TRUE(store.save(snapshot).ok());
   }
   void copy(const std::string& from, const std::string& to) const {
@@ -135,6 +138,15 @@ TEST_F(CheckpointPlace, NewRunIsRefusedAmongCheckpointsAndToldWhoMadeThem) {
   run_.job_file = "/another.yaml";
   status = check_is_empty(place("a"), job_, {run_}, "");
   EXPECT_THAT(status.message(), HasSubstr(resume_command("", "/another.yaml", "mine")));
+}
+
+TEST_F(CheckpointPlace, NewRunIsNotSentToARunThatCanNotGoOnWithItsJob) {
+  run_.job = "digits";
+  job_.job.spec.training->model.hidden = {7};
+  const absl::Status status = check_is_empty(place("a"), job_, {run_}, "");
+  EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+  EXPECT_THAT(status.message(),
+              AllOf(HasSubstr("checkpoint.location"), Not(HasSubstr(resume_command("", job_.path, "mine")))));
 }
 
 TEST_F(CheckpointPlace, OnlyWhatLiesOutsideOfTheRunIsLeft) {
