@@ -204,7 +204,9 @@ std::vector<Row> job_rows(const std::vector<JobView>& jobs, bool wide, bool all_
     const RunState state = run_state_of(job, nullptr, {}, now);
     Row row;
     if (all_namespaces) row.push_back(job.ns);
-    const char* const waits = state.reason == plan::kTooFewMembers ? ", waits" : "";
+    const char* const waits = state.reason == plan::kTooFewMembers ? ", waits"
+                              : is_stale(state)                    ? ", stale"
+                                                                   : "";
     row.insert(row.end(), {job.name, str_cat(state.phase, waits), str_cat(job.ready, "/", job.wanted)});
     for (std::string& cell : progress_cells(state)) row.push_back(std::move(cell));
     row.insert(row.end(), {str_cat(job.status.restarts.total), age_text(job.created, now)});

@@ -59,7 +59,8 @@ absl::Status top_job(Call& call, const TopOptions& options) {
   };
   view.wait = [&] { return call.pause(wait, call.stop); };
   view.note = [&] {
-    return trouble.empty() ? "" : str_cat("no answer since ", kube::format_seconds(heard), ": ", trouble);
+    if (!trouble.empty()) return str_cat("no answer since ", kube::format_seconds(heard), ": ", trouble);
+    return last && is_stale(*last) ? last->message : std::string();
   };
   if (call.terminal.interactive) view.size = [] { return detect_terminal(1); };
   const absl::Status status = show_live(call.out, view);

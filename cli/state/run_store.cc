@@ -30,7 +30,8 @@ namespace {
 
 constexpr std::size_t kMaxStatusBytes = 16 << 20;
 
-constexpr const char* kReserve = "reserve";  // room for the last status.json
+constexpr Duration kOldStatus = std::chrono::seconds(15);  // a busy machine may take seconds for one
+constexpr const char* kReserve = "reserve";                // room for the last status.json
 constexpr std::size_t kReserveBytes = 64 << 10;
 
 bool valid_name(const std::string& name) {
@@ -267,12 +268,26 @@ absl::StatusOr<RunState> RunStore::read(const std::string& name) const {
 }
 
 RunState RunStore::with_owner(RunState state) {
-  if (state.owner_pid == 0 || !stands_still(state.owner_pid)) return state;
-  state.reason = "OwnerStopped";
+  if (state.owner_pid == 0) return state;
+  if (!stands_still(state.owner_pid)) return with_age(std::move(state));
+  state.reason = kOwnerStopped;
   state.message =
       str_cat("the `paceline run` that owns this run (pid ", state.owner_pid,
               ") is stopped (ctrl-Z, SIGSTOP), and what is told here is of the time before; `kill -CONT ",
               state.owner_pid, "` lets it go on");
+  return state;
+}
+
+// The owner writes it twice a second, and goes on without it where it can't: the disk is full, say.
+RunState RunStore::with_age(RunState state) {
+  std::error_code error;
+  const auto written = std::filesystem::last_write_time(state.folder + "/status.json", error);
+  const Duration age = std::filesystem::file_time_type::clock::now() - written;
+  if (error || age < kOldStatus) return state;
+  state.reason = kStatusOld;
+  state.message =
+      str_cat("its status was written ", format_duration(age), " ago, and its owner (pid ", state.owner_pid,
+              ") lives: what is told here is of that time; see whether there is room in ", state.folder);
   return state;
 }
 

@@ -97,6 +97,7 @@ class RunStore {
   absl::StatusOr<UniqueFd> lock(const RunState& run) const;
   absl::StatusOr<RunState> read(const std::string& name) const;
   static RunState with_owner(RunState state);
+  static RunState with_age(RunState state);
   RunState without_owner(RunState state) const;
   RunState without_status(RunState state, const absl::Status& why) const;
   std::string how_it_goes_on_without_owner(const RunState& state) const;

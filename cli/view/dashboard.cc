@@ -36,10 +36,10 @@ std::vector<std::string> title_line(const RunState& state, const Terminal& termi
     view = str_cat("view ", state.generation);
     if (members > 0) view += str_cat(", ", pluralize(members, "member", "members"));
   }
-  const std::string phase = sanitize_line(state.phase);
+  const std::string phase = sanitize_line(str_cat(state.phase, is_stale(state) ? ", stale" : ""));
   const int room = std::max(width - display_width(phase) - 2, 1);
   return fit_lines({{styled(terminal, Style::kBold, fit(terminal, sanitize_line(state.name), room))},
-                    {styled(terminal, phase_style(phase), phase)},
+                    {styled(terminal, phase_style(state.phase), phase)},
                     {std::move(view), 1},
                     {human_seconds(state.elapsed_seconds), 2}},
                    width, 1);

@@ -108,6 +108,19 @@ TEST_F(RunStoreTest, AnOwnerThatStandsStillIsSaid) {
   EXPECT_EQ(store_.get("a")->reason, "");
 }
 
+TEST_F(RunStoreTest, AStatusThatItsOwnerDoesNotWriteIsOld) {
+  const auto run = store_.create("a");
+  RunState state = running("a", "x");
+  state.owner_pid = ::getpid();
+  ASSERT_TRUE((*run)->write_state(state, false).ok());
+  EXPECT_FALSE(is_stale(*store_.get("a")));
+  std::filesystem::last_write_time((*run)->path("status.json"),
+                                   std::filesystem::file_time_type::clock::now() - std::chrono::hours(1));
+  EXPECT_EQ(store_.get("a")->reason, kStatusOld);
+  EXPECT_TRUE(is_stale(*store_.get("a")));
+  EXPECT_EQ(store_.get("a")->phase, "Running");
+}
+
 TEST_F(RunStoreTest, TheStepsThatAVanishedOwnerLostAreCounted) {
   const auto message_of = [&](const std::string& name, Step step, const std::string& checkpoint) {
     {

@@ -51,6 +51,14 @@ TEST(DashboardTest, TheViewsMembersAreThoseInIt) {
   EXPECT_NE(render_dashboard(state, Terminal{})[0], with_one_that_stands_by);
 }
 
+TEST(DashboardTest, StaleStatusIsMarked) {
+  RunState state = running();
+  for (const char* const reason : {kOwnerStopped, kStatusOld}) {
+    state.reason = reason;
+    EXPECT_NE(render_dashboard(state, Terminal{})[0], render_dashboard(running(), Terminal{})[0]) << reason;
+  }
+}
+
 TEST(DashboardTest, ShowsProgressAndEveryMember) {
   const std::string text = absl::StrJoin(render_dashboard(running(), Terminal{}), "\n");
   EXPECT_EQ(text, R"(digits  Running  view 1, 2 members  2.0 s
