@@ -235,7 +235,7 @@ class LocalRunImpl final : public LocalRun, public coordinator::RunObserver, pub
   void on_lost(const api::Fault& verdict) override {
     if (verdict.kind == api::FaultKind::kUnfit) return;  // on_preflight() has told of it
     if (!verdict.exit_code && !verdict.signal) *awaits_end_.lock() = verdict.pod;
-    batch_.emplace_back(RunNote{str_cat(diagnosis::message_of(verdict), "; the others go on without it")});
+    batch_.emplace_back(RunNote{diagnosis::message_of(verdict)});
   }
   void on_batch_end() override {
     if (batch_.empty()) return;

@@ -81,7 +81,7 @@ void begin(const Observed& observed, Role role, api::RestartCause cause, const s
   const Duration wait = back_off(observed.limits, restarts.in_a_row);
   if (wait > Duration::zero()) restarts.not_before = observed.now + wait;
   const std::string attempt =
-      str_cat(in_time(wait), " (attempt ", restarts.attempt, ")", what_is_lost(observed));
+      str_cat(after(wait), " (attempt ", restarts.attempt, ")", what_is_lost(observed));
   enter_phase(observed, api::Phase::kRestarting, reason,
               only_if_lost ? str_cat(message, ", and start once more", attempt, " only if its node is lost")
                            : str_cat(message, "; all members start again", attempt),
@@ -96,8 +96,8 @@ void begin(const Observed& observed, Role role, api::RestartCause cause, const s
 
 }  // namespace
 
-std::string in_time(Duration wait) {
-  return wait > Duration::zero() ? str_cat(" in ", format_duration(wait)) : "";
+std::string after(Duration wait) {
+  return wait > Duration::zero() ? str_cat(" after ", format_duration(wait)) : "";
 }
 
 void count_restart(api::Restarts& restarts, Role role, api::RestartCause cause) {
@@ -231,8 +231,12 @@ void replace(const Observed& observed, Failure failure, Duration age, Plan& plan
       places.size() > 1 ? str_cat("all of role ", role_name(role), " start again")
       // One that stood by may have the place in the ring; which one, the coordinator knows.
       : api::standby_count(observed.job) > 0 ? str_cat(next, " is started")
-                                             : str_cat(next, " takes its place");
-  const std::string message = str_cat(failure.message, "; the others go on, and ", who, in_time(wait));
+                                             : str_cat(next, " is to take its place");
+  const bool waits = observed.report && observed.report->shortage;
+  const char* const others = !others_live(observed, role, index) ? ""
+                             : waits                             ? "the others wait, and "
+                                                                 : "the others go on, and ";
+  const std::string message = str_cat(failure.message, "; ", others, who, after(wait));
   for (const int each : places) end_pod(observed, find_pod(observed, role, each), failure.message, plan);
   if (pod != nullptr) plan.failed_pod = *pod;
   plan.status.reason = kMemberReplaced;

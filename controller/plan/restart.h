@@ -43,8 +43,8 @@ std::vector<int> places_in_scope(const api::TrainingJob& job, Role role, int ind
 
 // The place has the next number. Its next pod comes after the back-off, which is returned.
 Duration take_next_number(const Observed& observed, Role role, int index, Plan& plan);
-// " in 2.0 s"; empty: at once.
-std::string in_time(Duration wait);
+// " after 2.0 s", as it stays true; empty: at once.
+std::string after(Duration wait);
 
 // The job is lost by this member.
 void end_by(const Observed& observed, Failure failure, Plan& plan);

@@ -88,9 +88,10 @@ std::int64_t restarts_of_ring(const api::TrainingJob& job, const api::Restarts& 
 std::string used_up(const RestartBudget& budget) {
   const std::string times = pluralize(budget.used, "time", "times");
   if (!budget.window)
-    return str_cat("; the members were started again ", times, " already (spec.runPolicy.backoffLimit)");
+    return str_cat("; the members were started again ", times,
+                   " already (raise spec.runPolicy.backoffLimit, or set restartWindowSeconds)");
   return str_cat("; the members were started again ", times, " in ", format_duration(*budget.window),
-                 " already (spec.runPolicy.backoffLimit, restartWindowSeconds)");
+                 " already (raise spec.runPolicy.backoffLimit, or shorten restartWindowSeconds)");
 }
 
 std::string text_of(const RestartBudget& budget) {

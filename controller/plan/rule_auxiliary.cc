@@ -141,7 +141,7 @@ void rule_auxiliary(const Observed& observed, Plan& plan) {
     if (ends_all(observed, pod) || has_next(observed, plan.status.restarts, pod)) continue;
     const Duration wait = take_next_numbers(observed, pod, fault.cause, plan);
     count_restart(plan.status.restarts, pod.spec.role, fault.cause);
-    report_end(observed, pod, fault, str_cat("; it is started again", in_time(wait)), plan);
+    report_end(observed, pod, fault, str_cat("; it is started again", after(wait)), plan);
     requeue(Duration::zero(), plan);
   }
 }

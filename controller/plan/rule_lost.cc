@@ -52,7 +52,7 @@ void rule_lost(const Observed& observed, Plan& plan) {
     plan.status.message = str_cat(
         message,
         given_up ? str_cat("; it was started ", kDataTries, " times in a row, and is not started again") : "",
-        "; the others go on without it");
+        others_live(observed, fault.role, fault.index) ? "; the others go on without it" : "");
     const bool is_settled = !plan.status.fault || !plan.status.fault->provisional_since;
     if (is_settled) plan.status.fault = whole;
     plan.status_reason = plan.status.message;

@@ -182,7 +182,7 @@ class Question {
 };
 
 std::string at_what_time(Duration wait) {
-  return wait > Duration::zero() ? plan::in_time(wait) : " at once";
+  return wait > Duration::zero() ? str_cat(" in ", format_duration(wait)) : " at once";
 }
 
 const char* text_of(std::optional<From> from) {
@@ -200,7 +200,11 @@ const char* text_of(std::optional<From> from) {
 
 const char* advice_of(const WhatIf& answer) {
   if (answer.may_be_replaced)
-    return "; with restartPolicy OnFailure the others would go on, and another one would take its place";
+    return answer.left == 0 ? "; with restartPolicy OnFailure another one would take its place"
+           : answer.left == 1
+               ? "; with restartPolicy OnFailure the other one would go on, and another would take its place"
+               : "; with restartPolicy OnFailure the others would go on, and another one would take its "
+                 "place";
   return answer.may_begin_again ? "; with restartPolicy OnFailure it would begin again" : "";
 }
 

@@ -176,8 +176,20 @@ TEST(ElasticTest, ThePlaceOfALostMemberMayBeThatOfOneThatStoodBy) {
         events, [](const RecordEvent& each) { return each.event.reason == kMemberReplaced; });
     ASSERT_NE(told, events.end());
     const std::string& message = told->event.message;
-    EXPECT_EQ(message.find("takes its place") != std::string::npos, standby == 0) << message;
+    EXPECT_EQ(message.find("to take its place") != std::string::npos, standby == 0) << message;
   }
+}
+
+TEST(ElasticTest, LostMembersAndEndedPodsAreNoOthersThatLive) {
+  api::TrainingJob job = make_job(1, 2);
+  job.spec.replica_specs.worker->restart_policy = kOnFailure;
+  Observed world = make_running_world(job);
+  EXPECT_TRUE(others_live(world, Role::kWorker, 1));
+  world.report->lost = {{.fault = {.kind = api::FaultKind::kHung, .role = Role::kWorker, .index = 0}}};
+  EXPECT_TRUE(others_live(world, Role::kWorker, 1)) << "the chief does";
+  pod_of(world, Role::kChief, 0).phase = cluster::PodPhase::kFailed;
+  EXPECT_FALSE(others_live(world, Role::kWorker, 1));
+  EXPECT_TRUE(others_live(world, Role::kChief, 0));
 }
 
 // worker-1 is replaced, and its node says nothing.

@@ -205,6 +205,10 @@ TEST(WhatIfTest, EveryAnswerHasATextOfItsOwn) {
   all.push_back(end);
   end.may_be_replaced = true;
   all.push_back(end);
+  for (const int left : {0, 1}) {
+    end.left = left;
+    all.push_back(end);
+  }
   end.may_be_replaced = false;
   end.may_begin_again = true;
   all.push_back(end);
