@@ -80,8 +80,16 @@ void print_what_if(Call& call, const api::TrainingJob& job, const api::Status& s
 // Another failure ends the job where nothing of it is left.
 void print_budget(Call& call, const api::TrainingJob& job, const Described& described) {
   const api::Restarts& restarts = described.job.status.restarts;
+  const auto restarts_members = [&](Role role) {
+    const auto& replica = api::replica_spec(job, role);
+    return api::is_member(job, role) && replica && replica->restart_policy != api::RestartPolicy::kNever;
+  };
+  const bool any =
+      restarts_members(Role::kChief) || restarts_members(Role::kWorker) || restarts_members(Role::kServer);
   call.out << "Restarts: " << restarts.total << " ("
-           << plan::text_of(plan::restart_budget(job, restarts, described.now)) << ")\n";
+           << (any ? plan::text_of(plan::restart_budget(job, restarts, described.now))
+                   : "restartPolicy Never: a member that fails is not started again")
+           << ")\n";
 }
 
 void print_plan(Call& call, const Json& object, Described& described) {

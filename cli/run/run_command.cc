@@ -362,12 +362,13 @@ class RunCommand {
     if (const std::string note = evaluator_note(setup_.job.job.spec, local_->report(), state_, where());
         !note.empty())
       output_->note(note);
-    output_->finished(state_);
+    const auto is_deleted = [this] { return std::ranges::any_of(stops_.deleters(), is_alive); };
+    output_->finished(is_deleted() ? without_own_paths(state_) : state_);
     output_.reset();
     stdout_.drain(interrupted.get(), stops_.any() ? kStoppedReaderMs : -1);
     if (!written.ok()) session_.fail(written);
     if (!stdout_.status().ok()) session_.fail(stdout_.status());
-    deleted_ = std::ranges::any_of(stops_.deleters(), is_alive);  // else they have given up, and it stays
+    deleted_ = is_deleted();  // else who deletes has given up, and the run stays
     tell_end(how_to_resume(newest));
   }
 

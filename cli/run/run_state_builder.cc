@@ -109,6 +109,14 @@ void apply_status(const api::Status& status, RunState& state) {
   note_all_gone(state);
 }
 
+RunState without_own_paths(RunState state) {
+  for (std::string* const path : {&state.checkpoint, &state.model}) {
+    if (path->starts_with(state.folder + "/")) path->clear();
+  }
+  state.folder.clear();
+  return state;
+}
+
 std::string evaluator_note(const api::Spec& spec, const coordinator::Report& report, const RunState& state,
                            std::string_view where) {
   if (!spec.replica_specs.evaluator || state.phase != "Succeeded") return "";

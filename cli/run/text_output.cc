@@ -3,6 +3,7 @@
 
 #include "base/sanitize.h"
 #include "base/text.h"
+#include "cli/run/failed_save.h"
 #include "cli/run/output.h"
 #include "cli/view/dashboard.h"
 #include "controller/diagnosis/straggler_text.h"
@@ -38,7 +39,7 @@ std::string evaluation_text(const coordinator::EvaluationRecord& e, const RunSta
 
 std::string checkpoint_text(const coordinator::CheckpointRecord& c) {
   return c.error.empty() ? str_cat("step ", c.step, ": checkpoint ", c.path)
-                         : str_cat("step ", c.step, ": checkpoint failed: ", c.error);
+                         : failed_save_text({c.step, c.error});
 }
 
 std::string straggler_text(const coordinator::StragglerChange& change) {

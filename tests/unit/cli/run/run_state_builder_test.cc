@@ -127,6 +127,16 @@ TEST(RunStateBuilder, SumsOfAResumedRunGoOn) {
   EXPECT_EQ(progress_to_go_on(earlier), sums);
 }
 
+TEST(RunStateBuilder, PathsThatGoWithADeletedRunAreNotNamed) {
+  RunState state;
+  state.folder = "/runs/a";
+  state.model = "/runs/a/model/model.safetensors";
+  state.checkpoint = "/elsewhere/step-000000005";
+  const RunState left = without_own_paths(state);
+  EXPECT_EQ(left.folder + left.model, "");
+  EXPECT_EQ(left.checkpoint, state.checkpoint);
+}
+
 TEST(RunStateBuilder, ASessionThatTookNoStepKeepsWhatTheRunHas) {
   RunState earlier, state;
   earlier.progress.loss = 0.5;
