@@ -9,6 +9,7 @@
 #include "controller/cluster/kube/job_object.h"
 #include "controller/dashboard/board.h"
 #include "controller/dashboard/job_feed.h"
+#include "controller/dashboard/job_samples.h"
 #include "controller/dashboard/kube_place.h"
 #include "controller/dashboard/server.h"
 
@@ -69,8 +70,9 @@ class ClusterDashboardImpl final : public ClusterDashboard {
         clock_(clock),
         scope_{kube::kTrainingJobs, options.ns, ""},
         board_(clock, advice(options.program)),
-        feed_(board_, clock),
-        place_(jobs.api(), feed_, clock, log,
+        samples_(clock),
+        feed_(board_, samples_, /*history=*/nullptr),
+        place_(jobs.api(), samples_, clock, log,
                {.cluster = options.cluster, .ns = options.ns, .instance = options.program}),
         informer_(jobs.api(), scope_, feed_, clock, log, /*seed=*/1, [](const std::string&) {}) {}
 
@@ -102,6 +104,7 @@ class ClusterDashboardImpl final : public ClusterDashboard {
   const Clock& clock_;
   const kube::Scope scope_;
   dashboard::Board board_;
+  dashboard::JobSamples samples_;
   dashboard::JobFeed feed_;
   dashboard::KubePlace place_;
   kube::Informer informer_;

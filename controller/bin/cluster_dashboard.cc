@@ -1,6 +1,9 @@
 #include "controller/bin/cluster_dashboard.h"
 
+#include <memory>
+#include <set>
 #include <stop_token>
+#include <string>
 #include <utility>
 
 #include "base/status.h"
@@ -10,6 +13,7 @@
 #include "controller/cluster/kube/pause.h"
 #include "controller/dashboard/board.h"
 #include "controller/dashboard/job_feed.h"
+#include "controller/dashboard/job_samples.h"
 #include "controller/dashboard/kube_place.h"
 #include "controller/dashboard/server.h"
 #include "controller/dashboard/token_gate.h"
@@ -41,15 +45,20 @@ class ClusterDashboardImpl final : public ClusterDashboard {
         log_(log),
         api_(transport, clock, options.seed, stop_.get_token()),
         reviews_(transport, clock, options.seed + 1, stop_.get_token(), kube::real_pause, kReviewLimit),
+        samples_(clock),
+        history_(options.history
+                     ? std::make_unique<dashboard::JobHistory>(*options.history, samples_, clock, log)
+                     : nullptr),
         board_(clock),
-        feed_(board_, clock),
-        place_(api_, feed_, clock, log,
+        feed_(board_, samples_, history_.get()),
+        place_(api_, samples_, clock, log,
                {.ns = options.ns,
                 .instance = options.instance,
                 .transport_of = std::move(options.transport_of),
-                .stop = stop_.get_token()}),
+                .stop = stop_.get_token(),
+                .history = history_.get()}),
         gate_(
-            reviews_, [this] { return board_.namespaces(); }, clock),
+            reviews_, [this] { return namespaces(); }, clock),
         informer_(api_, {kube::kTrainingJobs, options.ns, ""}, feed_, clock, log, options.seed + 2,
                   [](const std::string&) {}) {}
 
@@ -61,6 +70,7 @@ class ClusterDashboardImpl final : public ClusterDashboard {
                                                            .audit = audit_by(log_),
                                                            .tls = tls},
                                                           clock_));
+    if (history_) history_->start();
     informer_.start();
     return absl::OkStatus();
   }
@@ -70,10 +80,18 @@ class ClusterDashboardImpl final : public ClusterDashboard {
   int port() const override { return server_->port(); }
 
  private:
+  std::set<std::string> namespaces() const {
+    std::set<std::string> all = board_.namespaces();
+    if (history_) all.merge(history_->namespaces());
+    return all;
+  }
+
   const Clock& clock_;
   const Logger log_;
   std::stop_source stop_;  // of what is asked of the API server
   kube::ApiClient api_, reviews_;
+  dashboard::JobSamples samples_;
+  const std::unique_ptr<dashboard::JobHistory> history_;  // null: none is kept; outlives what feeds it
   dashboard::Board board_;
   dashboard::JobFeed feed_;
   dashboard::KubePlace place_;

@@ -1,18 +1,21 @@
 #pragma once
 
 // The dashboard that a replica of the controller serves: an informer of TrainingJobs of its own, the gate of
-// bearer tokens, and the server. Every replica shows the same, whether it leads or not: jobs by their status.
+// bearer tokens, the server, and the history where one is kept. Every replica shows the same, whether it
+// leads or not: jobs by their status. The history is of the replica that has its file.
 // Viewers' actions go out with their own tokens, never with the controller's rights. Thread-safe;
 // destruction ends all connections.
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "controller/cluster/kube/transport.h"
+#include "controller/dashboard/job_history.h"
 #include "controller/web/server_certificate.h"
 
 namespace paceline::controller {
@@ -27,6 +30,7 @@ struct ClusterDashboardOptions {
   std::string instance;  // of this process, in events
   TransportOf transport_of;
   std::uint64_t seed = 1;
+  std::optional<dashboard::HistoryOptions> history = std::nullopt;  // nothing: none is kept
 };
 
 class ClusterDashboard {

@@ -19,6 +19,7 @@ namespace paceline::controller {
 namespace {
 
 constexpr std::int64_t kMostWorkers = 256, kLongestSeconds = 3600, kMostSeries = 100'000;
+constexpr std::int64_t kLeastMegabytes = 16, kMostMegabytes = 64 << 10, kMostDays = 3650;
 constexpr std::size_t kMostNodeSigns = 64;
 constexpr char kUnused[] = "files of a certificate are named, and enabled is not true";
 
@@ -66,6 +67,11 @@ void visit(api::FieldVisitor& v, Config& c) {
   v.object({.name = "dashboard"}, [&] {
     v.text({.name = "address"}, api::TextKind::kPath, c.dashboard_address);
     v.object({.name = "tls"}, [&] { visit(v, c.dashboard_tls); });
+    v.object({.name = "history"}, [&] {
+      v.text({.name = "path"}, api::TextKind::kPath, c.history.path);
+      v.integer({.name = "megabytes"}, {kLeastMegabytes, kMostMegabytes}, c.history.megabytes);
+      v.integer({.name = "days"}, {1, kMostDays}, c.history.days);
+    });
   });
   v.object({.name = "coordinator"}, [&] {
     v.text({.name = "listen"}, api::TextKind::kPath, c.coordinator_listen);

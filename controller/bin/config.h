@@ -39,6 +39,12 @@ struct DashboardTls {
   std::string certificate_file, key_file;
 };
 
+// The dashboard remembers jobs that are deleted, and series from before its process.
+struct HistorySettings {
+  std::string path;                         // a file; empty: no history
+  std::int64_t megabytes = 256, days = 90;  // of the file; of a job since it was over
+};
+
 // A bound on the series of jobs that have not ended; further ones are in the sums alone.
 struct MetricsLimits {
   std::int64_t jobs = 1000, members = 1000;  // that have series of their own; 0: none
@@ -56,6 +62,7 @@ struct Config {
   bool health_tls = false;
   std::string dashboard_address;  // empty: no dashboard
   DashboardTls dashboard_tls;
+  HistorySettings history;
   std::string coordinator_listen = "0.0.0.0:7070";
   std::string coordinator_address;  // for pods; empty: as it listens
   Tls tls;

@@ -111,7 +111,8 @@ class ControllerImpl final : public Controller {
                                               .ns = options_.config.ns,
                                               .instance = options_.identity,
                                               .transport_of = options_.transport_of,
-                                              .seed = options_.seed + 5},
+                                              .seed = options_.seed + 5,
+                                              .history = history_options()},
                                              transport_, clock_, log_);
       PL_RETURN_IF_ERROR(with_context(started.status(), "dashboard.address"));
       dashboard_ = *std::move(started);
@@ -147,6 +148,16 @@ class ControllerImpl final : public Controller {
   }
 
  private:
+  std::optional<dashboard::HistoryOptions> history_options() {
+    const HistorySettings& history = options_.config.history;
+    if (history.path.empty()) return std::nullopt;
+    return dashboard::HistoryOptions{
+        .path = history.path,
+        .limits = {.bytes = history.megabytes << 20, .age = std::chrono::hours(24 * history.days)},
+        .ns = options_.config.ns,
+        .on_error = [this](std::string_view reason) { metrics_.history_error(reason); }};
+  }
+
   // Every replica listens: those that only wait tell members who leads.
   absl::Status open_coordinators() {
     reconcile::CoordinatorsOptions settings;

@@ -230,6 +230,10 @@ int run_program(int argc, char** argv) {
   if (!read_config(flags, config, code)) return code;
   if (std::string error = controller::config_error(config); !error.empty())
     return fail(kExitConfiguration, error);
+  if (!config.history.path.empty() && config.dashboard_address.empty())
+    return fail(kExitConfiguration,
+                "dashboard.history.path names a file, and there is no dashboard to show what is in it: set "
+                "dashboard.address, or --dashboard-address");
   ::signal(SIGPIPE, SIG_IGN);  // whoever reads the log lines may go
   sigset_t signals;            // blocked before any thread is made
   sigemptyset(&signals);

@@ -11,6 +11,7 @@
 #include "controller/dashboard/answers.h"
 #include "controller/dashboard/event_stream.h"
 #include "controller/dashboard/guard.h"
+#include "controller/dashboard/past_job.h"
 
 namespace paceline::dashboard {
 
@@ -31,6 +32,15 @@ HttpAnswer no_job(const std::string& key) {
   return error_answer(Refusal{404, "NotFound", str_cat("there is no job ", key), "see /api/v1/jobs"});
 }
 
+// A deleted job is NAME@UID, because others may have had its name.
+void split_name(web::HttpRequest::Fields& path) {
+  const auto name = path.find("name");
+  const std::size_t at = name == path.end() ? std::string::npos : name->second.find('@');
+  if (at == std::string::npos) return;
+  path["uid"] = name->second.substr(at + 1);
+  name->second.resize(at);
+}
+
 }  // namespace
 
 Api::Api(Board& board, Place& place, Gate& gate, ApiOptions options, const Clock& clock,
@@ -45,6 +55,7 @@ Api::Api(Board& board, Place& place, Gate& gate, ApiOptions options, const Clock
   open_session_ = add("POST", "/session", &Api::open_session);
   add("GET", "/session", &Api::get_session);
   add("GET", "/jobs", &Api::get_jobs);
+  add_route("GET", "/past", [this](Call call) { questions_.past(std::move(call)); });
   add("GET", "/stream", &Api::stream);
   add("GET", kJob, &Api::get_job);
   for (const auto& [end, question] : {std::pair{"/series", &JobQuestions::series},
@@ -78,7 +89,7 @@ std::size_t Api::add_route(const char* method, const std::string& path, Handler 
   Route route{.handler = std::move(handler), .action = action};
   if (path.starts_with(kJob))
     route.need.verb = !action ? "get" : action == Action::kDelete ? "delete" : "update";
-  route.need.lists = path == "/jobs" || path == "/session";
+  route.need.lists = path == "/jobs" || path == "/past" || path == "/session";
   route.need.of_stream = path.ends_with("/stream");
   route.need.rights = path == kJob && !action;
   routes_.push_back(std::move(route));
@@ -114,6 +125,7 @@ Need Api::need_of(const Route& route, const Call& call) {
 void Api::dispatch(Call call) {
   web::Router::Match match = router_.match(call.request.method, call.request.path);
   call.path = match.parameters;
+  split_name(call.path);
   if (match.route == open_session_) return open_session(std::move(call));
   const Need need = match.route ? need_of(routes_[*match.route], call) : Need{};
   const auto held = std::make_shared<Call>(std::move(call));
@@ -141,12 +153,24 @@ void Api::serve(const web::Router::Match& match, Call call) {
   if (!route.need.verb.empty()) {
     call.key = key_of(call.path["ns"], call.path["name"]);
     call.object = board_.object(call.key);
-    if (call.object == nullptr) {
-      return call.answer(no_job(call.key));
-    }
+    const std::string& uid = call.path["uid"];
+    const bool is_it =
+        call.object != nullptr && (uid.empty() || kube::text_at(*call.object, {"metadata", "uid"}) == uid);
+    if (!is_it) return serve_past(route, std::move(call));
     board_.look(call.key);
   }
   route.handler(std::move(call));
+}
+
+void Api::serve_past(const Route& route, Call call) {
+  if (place_.history() == nullptr) return call.answer(no_job(call.key));
+  questions_.find_past(std::move(call), [this, &route](Call of) {
+    if (of.past == nullptr) return of.answer(no_job(of.key));
+    if (!route.action) return route.handler(std::move(of));
+    if (options_.audit)
+      options_.audit(of.viewer, *route.action, of.key, str_cat("refused: ", past_job_text()));
+    of.answer(error_answer(absl::FailedPreconditionError(str_cat(of.key, ": ", past_job_text()))));
+  });
 }
 
 Json Api::session(const Call& call) const {
@@ -182,6 +206,7 @@ void Api::get_jobs(Call call) {
 }
 
 void Api::get_job(Call call) {
+  if (call.past) return call.answer(json_answer(past_job_json(*call.past)));
   const auto json = board_.job_json(call.key, seen_by(call).rights);
   call.answer(json == nullptr ? no_job(call.key) : json_answer(*json));
 }

@@ -51,6 +51,8 @@ class Api {
                         std::optional<Action> action = std::nullopt);
   void dispatch(Call call);
   void serve(const web::Router::Match& match, Call call);
+  // Answers by what the history has of the job that the call names.
+  void serve_past(const Route& route, Call call);
   static Need need_of(const Route& route, const Call& call);
   void open_session(Call call);
   void get_session(Call call);

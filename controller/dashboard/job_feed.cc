@@ -1,8 +1,5 @@
 #include "controller/dashboard/job_feed.h"
 
-#include <algorithm>
-#include <utility>
-
 #include "controller/dashboard/job_row.h"
 #include "controller/jobs/kube_jobs.h"
 
@@ -23,36 +20,25 @@ void JobFeed::put(const Json& object, std::uint64_t round, Keys& changed) {
   const std::string& uid = uid_of(object);
   if (uid.empty() || kube::text_at(object, {"metadata", "name"}).empty()) return;
   Known& known = known_[key];
-  if (known.uid != uid) sampled_.lock()->erase(known.uid);
+  if (!known.uid.empty() && known.uid != uid) forget_job(known.uid);
   known = {uid, round};
   board_.apply({.objects = {jobs::printable(object)}});
-  if (!has_ended(object)) sample(uid, object);
+  const auto sampled = has_ended(object) ? std::nullopt : samples_.add(uid, object);
+  if (history_ != nullptr) history_->note(uid, board_.object(key));
+  if (sampled) board_.note_series(key, {sampled->version, sampled->newest});
   changed.push_back(key);
 }
 
-void JobFeed::sample(const std::string& uid, const Json& object) {
-  Board::Series now;
-  {
-    auto sampled = sampled_.lock();
-    Sampled& of = (*sampled)[uid];
-    if (!of.samples.add(object, clock_.wall_now())) {
-      if (of.samples.version() == 0) sampled->erase(uid);
-      return;
-    }
-    of.changed = clock_.now();
-    now = {of.samples.version(), of.samples.newest()};
-    if (sampled->size() > kMostSampled) {
-      sampled->erase(
-          std::ranges::min_element(*sampled, {}, [](const auto& each) { return each.second.changed; }));
-    }
-  }
-  board_.note_series(key_of(object), now);
+// The history looks at the samples first.
+void JobFeed::forget_job(const std::string& uid) {
+  if (history_ != nullptr) history_->note_deleted(uid);
+  samples_.forget(uid);
 }
 
 void JobFeed::forget(const std::string& key, Keys& changed) {
   const auto found = known_.find(key);
   if (found == known_.end()) return;
-  sampled_.lock()->erase(found->second.uid);
+  forget_job(found->second.uid);
   known_.erase(found);
   board_.apply({.removed = {key}});
   changed.push_back(key);
@@ -70,16 +56,7 @@ void JobFeed::sweep(std::uint64_t round, std::string_view, Keys& changed) {
     if (known.round < round) gone.push_back(key);
   }
   for (const std::string& key : gone) forget(key, changed);
-}
-
-JobSeries JobFeed::series(const Json& object) const {
-  StatusSamples samples;  // a copy: the feed does not wait for a replay
-  {
-    auto sampled = sampled_.lock();
-    const auto found = sampled->find(uid_of(object));
-    if (found != sampled->end()) samples = found->second.samples;
-  }
-  return samples.series();
+  if (history_ != nullptr) history_->note_listed();
 }
 
 }  // namespace paceline::dashboard

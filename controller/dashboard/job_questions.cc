@@ -4,6 +4,7 @@
 #include <charconv>
 #include <limits>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,8 +13,10 @@
 #include "base/text.h"
 #include "controller/cluster/kube/times.h"
 #include "controller/dashboard/answers.h"
+#include "controller/dashboard/job_history.h"
 #include "controller/dashboard/job_row.h"
 #include "controller/dashboard/next_steps.h"
+#include "controller/dashboard/past_job.h"
 #include "controller/dashboard/series_json.h"
 #include "controller/dashboard/timeline.h"
 #include "controller/jobs/event_view.h"
@@ -59,24 +62,39 @@ bool is_replaced(const kube::SlimPod& pod, const Json& object) {
   return false;
 }
 
-// The events of this job, and not of an earlier one of its name.
-absl::StatusOr<std::vector<jobs::EventView>> events_of(jobs::JobSource& source, const Json& object) {
+// The events of this job, and not of another one of its name: of a deleted job there are none any more.
+absl::StatusOr<std::vector<jobs::EventView>> events_of(Place& place, const Call& call) {
+  if (call.past) return std::vector<jobs::EventView>();
+  const Json& object = *call.object;
+  PL_ASSIGN_OR_RETURN(const auto source, place.source(call.viewer));
   PL_ASSIGN_OR_RETURN(jobs::JobSource::Events events,
-                      source.events(kube::text_at(object, {"metadata", "namespace"}),
-                                    kube::text_at(object, {"metadata", "name"})));
+                      source->events(kube::text_at(object, {"metadata", "namespace"}),
+                                     kube::text_at(object, {"metadata", "name"})));
   jobs::drop_earlier(events.events,
                      kube::parse_time(kube::text_at(object, {"metadata", "creationTimestamp"})));
   return std::move(events.events);
 }
 
-absl::StatusOr<kube::SlimPod> pod_named(jobs::JobSource& source, const Json& object,
-                                        const std::string& name) {
-  PL_ASSIGN_OR_RETURN(const std::vector<kube::SlimPod> pods,
-                      source.logged_pods(kube::text_at(object, {"metadata", "namespace"}),
-                                         kube::text_at(object, {"metadata", "name"})));
+// The pods whose logs may be there, likewise.
+absl::StatusOr<std::vector<kube::SlimPod>> pods_of(jobs::JobSource& source, const Call& call) {
+  if (call.past) return std::vector<kube::SlimPod>();
+  return source.logged_pods(call.path.at("ns"), call.path.at("name"));
+}
+
+absl::StatusOr<kube::SlimPod> pod_named(jobs::JobSource& source, const Call& call) {
+  const std::string& name = call.path.at("pod");
+  PL_ASSIGN_OR_RETURN(const std::vector<kube::SlimPod> pods, pods_of(source, call));
   const auto found = std::ranges::find(pods, name, &kube::SlimPod::name);
   if (found != pods.end()) return *found;
   return absl::NotFoundError(str_cat("no pod named ", name, " has logged"));
+}
+
+// One namespace of those that a viewer sees; empty: all.
+Namespaces seen_of(const Namespaces& seen, const std::string& ns) {
+  if (ns.empty()) return seen;
+  std::set<std::string> one;
+  if (seen == nullptr || seen->contains(ns)) one.insert(ns);
+  return std::make_shared<const std::set<std::string>>(std::move(one));
 }
 
 }  // namespace
@@ -119,8 +137,7 @@ void JobQuestions::heat_map(Call call) {
 
 void JobQuestions::timeline(Call call) {
   work(std::move(call), [this](const Call& of, const std::stop_token&) -> absl::StatusOr<HttpAnswer> {
-    PL_ASSIGN_OR_RETURN(const auto source, place_.source(of.viewer));
-    auto events = events_of(*source, *of.object);
+    auto events = events_of(place_, of);
     // The status alone tells of much.
     if (absl::IsPermissionDenied(events.status())) events = std::vector<jobs::EventView>();
     PL_RETURN_IF_ERROR(events.status());
@@ -134,8 +151,7 @@ void JobQuestions::timeline(Call call) {
 
 void JobQuestions::events(Call call) {
   work(std::move(call), [this](const Call& of, const std::stop_token&) -> absl::StatusOr<HttpAnswer> {
-    PL_ASSIGN_OR_RETURN(const auto source, place_.source(of.viewer));
-    PL_ASSIGN_OR_RETURN(const auto events, events_of(*source, *of.object));
+    PL_ASSIGN_OR_RETURN(const auto events, events_of(place_, of));
     return json_answer(kube::dump(events_json(events)));
   });
 }
@@ -143,8 +159,7 @@ void JobQuestions::events(Call call) {
 void JobQuestions::logs(Call call) {
   work(std::move(call), [this](const Call& of, const std::stop_token&) -> absl::StatusOr<HttpAnswer> {
     PL_ASSIGN_OR_RETURN(const auto source, place_.source(of.viewer));
-    PL_ASSIGN_OR_RETURN(const std::vector<kube::SlimPod> pods,
-                        source->logged_pods(of.path.at("ns"), of.path.at("name")));
+    PL_ASSIGN_OR_RETURN(const std::vector<kube::SlimPod> pods, pods_of(*source, of));
     Json logs = Json::array();
     for (const kube::SlimPod& pod : pods) {
       // The newest of each place is written to while the job goes on.
@@ -169,7 +184,7 @@ void JobQuestions::log(Call call) {
   work(std::move(call), [this](const Call& of, const std::stop_token& stop) -> absl::StatusOr<HttpAnswer> {
     PL_ASSIGN_OR_RETURN(const std::int64_t tail, number(of.request, "tail", 1000, {0, kMostLogLines}));
     PL_ASSIGN_OR_RETURN(const auto source, place_.source(of.viewer));
-    PL_ASSIGN_OR_RETURN(const kube::SlimPod pod, pod_named(*source, *of.object, of.path.at("pod")));
+    PL_ASSIGN_OR_RETURN(const kube::SlimPod pod, pod_named(*source, of));
     std::string text;
     bool cut = false;
     const jobs::LogSink sink{[&](std::string_view bytes) {
@@ -192,7 +207,7 @@ void JobQuestions::follow_log(Call call) {
   work(std::move(call), [this](const Call& of, const std::stop_token&) -> absl::StatusOr<HttpAnswer> {
     PL_ASSIGN_OR_RETURN(const std::int64_t tail, number(of.request, "tail", 200, {0, kMostLogLines}));
     PL_ASSIGN_OR_RETURN(std::shared_ptr<jobs::JobSource> source, place_.source(of.viewer));
-    PL_ASSIGN_OR_RETURN(const kube::SlimPod pod, pod_named(*source, *of.object, of.path.at("pod")));
+    PL_ASSIGN_OR_RETURN(const kube::SlimPod pod, pod_named(*source, of));
     jobs::LogRequest request{.container = of.request.parameter("container"),
                              .tail = static_cast<int>(tail),
                              .follow = true,
@@ -220,7 +235,56 @@ void JobQuestions::yaml(Call call) {
 }
 
 void JobQuestions::next(Call call) {
-  call.answer(json_answer(kube::dump(next_steps_json(*call.object, clock_.wall_now()))));
+  const Json steps =
+      call.past ? Json{{"decisions", Json::array()}} : next_steps_json(*call.object, clock_.wall_now());
+  call.answer(json_answer(kube::dump(steps)));
+}
+
+void JobQuestions::past(Call call) {
+  work(std::move(call), [this](const Call& of, const std::stop_token&) -> absl::StatusOr<HttpAnswer> {
+    JobHistory* const history = place_.history();
+    if (history == nullptr)
+      return absl::UnavailableError("no history is kept here: config.dashboard.history of the controller");
+    PL_ASSIGN_OR_RETURN(const std::int64_t asked, number(of.request, "limit", kMostPast));
+    const auto limit = static_cast<std::size_t>(std::min(asked, kMostPast));
+    const Namespaces seen = seen_of(namespaces_of(of), of.request.parameter("namespace"));
+    PL_ASSIGN_OR_RETURN(std::vector<history::Record> records, history->deleted(seen.get(), limit + 1));
+    bool more = records.size() > limit;
+    if (more) records.resize(limit);
+    const bool whole = of.request.parameter("objects") == "1";
+    Json jobs = Json::array();
+    std::size_t bytes = 0;
+    for (const history::Record& record : records) {
+      if (!whole) {
+        jobs.push_back(past_row(record));
+        continue;
+      }
+      auto found = history->find_deleted(record.ns, record.name, record.uid);
+      if (!found.ok()) continue;  // it has gone meanwhile
+      bytes += found->object.size();
+      more |= bytes > kMostObjectBytes;
+      if (bytes > kMostObjectBytes) break;
+      jobs.push_back(past_object(*found));
+    }
+    return json_answer(kube::dump({{"jobs", std::move(jobs)}, {"more", more}}));
+  });
+}
+
+void JobQuestions::find_past(Call call, std::function<void(Call)> then) {
+  const auto answer = call.answer;
+  const bool taken =
+      workers_.post([this, call = std::move(call), then = std::move(then)](const std::stop_token&) mutable {
+        const std::string& uid = call.path["uid"];
+        auto found = place_.history()->find_deleted(call.path.at("ns"), call.path.at("name"), uid);
+        if (found.ok()) {
+          call.object = std::make_shared<const Json>(past_object(*found));
+          call.past = std::make_shared<const history::Record>(*std::move(found));
+        } else if (!absl::IsNotFound(found.status()) && !uid.empty()) {
+          return call.answer(error_answer(found.status()));
+        }
+        then(std::move(call));
+      });
+  if (!taken) answer(error_answer(absl::ResourceExhaustedError("too many requests wait; ask again later")));
 }
 
 }  // namespace paceline::dashboard

@@ -21,6 +21,8 @@ class JobQuestions {
  public:
   static constexpr std::size_t kMostLogBytes = 4 << 20;
   static constexpr std::int64_t kMostLogLines = 100'000;
+  static constexpr std::int64_t kMostPast = 2000;            // jobs of one answer
+  static constexpr std::size_t kMostObjectBytes = 32 << 20;  // of their objects
 
   // `wake`: a log that is followed may have more.
   JobQuestions(Board& board, Place& place, const Clock& clock, std::function<void()> wake)
@@ -35,6 +37,12 @@ class JobQuestions {
   void follow_log(Call call);
   void yaml(Call call);
   void next(Call call);
+
+  // Jobs that are deleted.
+  void past(Call call);
+  // Goes on with the one that the call names, or with none; answers by itself where the history can't be
+  // read. REQUIRES: the place has a history.
+  void find_past(Call call, std::function<void(Call)> then);
 
  private:
   using Task = std::function<absl::StatusOr<web::HttpAnswer>(const Call&, const std::stop_token&)>;

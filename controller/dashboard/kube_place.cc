@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "controller/cluster/kube/resources.h"
 #include "controller/cluster/kube/times.h"
+#include "controller/dashboard/job_table.h"
 #include "controller/jobs/kube_jobs.h"
 #include "controller/jobs/yaml.h"
 
@@ -44,6 +45,7 @@ class OwnJobs final : private OwnClient, public jobs::KubeJobs {
 Json KubePlace::about() const {
   Json about = {{"place", "Cluster"}};
   if (!options_.cluster.empty()) about["cluster"] = options_.cluster;
+  if (options_.history != nullptr) about["history"] = options_.history->about();
   if (!options_.ns.empty()) about["namespaces"] = Json::array({options_.ns});
   return about;
 }
@@ -60,6 +62,7 @@ absl::StatusOr<std::string> KubePlace::yaml(const Json& object) {
   for (const char* key : {"name", "namespace", "labels", "annotations"}) {
     if (const Json& value = kube::at(object, {"metadata", key}); !value.is_null()) metadata[key] = value;
   }
+  if (metadata.contains("annotations")) metadata["annotations"].erase(kube::kDeletedAnnotation);
   return jobs::yaml_of(kube::dump({{"apiVersion", kube::kTrainingJobs.api_version},
                                    {"kind", kube::kTrainingJobs.kind},
                                    {"metadata", std::move(metadata)},
@@ -67,7 +70,14 @@ absl::StatusOr<std::string> KubePlace::yaml(const Json& object) {
 }
 
 absl::Status KubePlace::use_series(const Json& object, const std::function<void(const JobSeries&)>& use) {
-  use(feed_.series(object));
+  const std::string& uid = kube::text_at(object, {"metadata", "uid"});
+  JobSeries series;
+  if (options_.history != nullptr) {
+    series = options_.history->series(uid);
+  } else {
+    samples_.of(uid).add_to(series);
+  }
+  use(series);
   return absl::OkStatus();
 }
 

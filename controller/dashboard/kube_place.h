@@ -12,7 +12,8 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "controller/cluster/kube/api_client.h"
-#include "controller/dashboard/job_feed.h"
+#include "controller/dashboard/job_history.h"
+#include "controller/dashboard/job_samples.h"
 #include "controller/dashboard/place.h"
 
 namespace paceline::dashboard {
@@ -24,27 +25,29 @@ struct KubePlaceOptions {
   // The way to the API server with a viewer's token. Null: viewers have no tokens.
   std::function<absl::StatusOr<std::unique_ptr<kube::Transport>>(const std::string& token)> transport_of;
   std::stop_token stop = {};  // ends their calls
+  JobHistory* history = nullptr;
 };
 
 class KubePlace final : public Place {
  public:
   // The references outlive it.
-  KubePlace(kube::ApiClient& api, const JobFeed& feed, const Clock& clock, Logger log,
+  KubePlace(kube::ApiClient& api, const JobSamples& samples, const Clock& clock, Logger log,
             KubePlaceOptions options)
-      : api_(api), feed_(feed), clock_(clock), log_(std::move(log)), options_(std::move(options)) {}
+      : api_(api), samples_(samples), clock_(clock), log_(std::move(log)), options_(std::move(options)) {}
 
   kube::Json about() const override;
   absl::StatusOr<std::unique_ptr<jobs::JobSource>> source(const Viewer& viewer) override;
   absl::StatusOr<std::string> yaml(const kube::Json& object) override;
   absl::Status use_series(const kube::Json& object,
                           const std::function<void(const JobSeries&)>& use) override;
+  JobHistory* history() override { return options_.history; }
   // By the place's own rights; what can't be written is logged, and is no error.
   absl::Status record(const kube::Json& object, bool warning, std::string_view reason,
                       std::string_view message) override;
 
  private:
   kube::ApiClient& api_;
-  const JobFeed& feed_;
+  const JobSamples& samples_;
   const Clock& clock_;
   const Logger log_;
   const KubePlaceOptions options_;

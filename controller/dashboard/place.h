@@ -15,6 +15,8 @@
 
 namespace paceline::dashboard {
 
+class JobHistory;
+
 // Somebody at a dashboard.
 struct Viewer {
   std::string user;
@@ -37,6 +39,8 @@ class Place {
   // Calls `use` with what is known of the job's steps by now.
   virtual absl::Status use_series(const kube::Json& object,
                                   const std::function<void(const JobSeries&)>& use) = 0;
+  // The history of jobs that are deleted; null: none is kept here.
+  virtual JobHistory* history() { return nullptr; }
   // Becomes an event of the job: what a user did, or what came of it. An error: nothing can be done to the
   // job here, either.
   virtual absl::Status record(const kube::Json& object, bool warning, std::string_view reason,

@@ -32,6 +32,10 @@ bool is_same(const std::optional<EvaluationPoint>& a, const EvaluationPoint& b) 
   return a && same(a->loss, b.loss) && same(a->accuracy, b.accuracy) && a->auc == b.auc;
 }
 
+std::optional<EvaluationPoint> newest_of(const std::vector<EvaluationPoint>& evaluations) {
+  return evaluations.empty() ? std::nullopt : std::optional(evaluations.back());
+}
+
 }  // namespace
 
 std::size_t StatusSamples::index_of(const std::string& member) {
@@ -90,25 +94,25 @@ void StatusSamples::thin() {
   samples_.erase(samples_.begin() + static_cast<std::ptrdiff_t>(nearest));
 }
 
-JobSeries StatusSamples::series() const {
-  JobSeries series;
+void StatusSamples::add_to(JobSeries& series, std::uint64_t from) const {
+  if (samples_.empty()) return;
   series.set_view(view_);
-  if (samples_.empty()) return series;
   const auto held = static_cast<Step>(std::clamp<std::size_t>(kReplayed / samples_.size(), 1, kHeld));
   Step before = -1;
   for (const Sample& sample : samples_) {
+    const Step since = std::exchange(before, sample.step);
+    if (sample.number < from) continue;
     series.add(StepPoint{sample.step, sample.loss, kUnknown, sample.seconds});
-    if (sample.evaluation) series.add(*sample.evaluation);
-    const Step count = before < 0 || sample.step < before ? 1 : std::min(held, sample.step - before);
+    if (sample.evaluation && !is_same(newest_of(series.evaluations()), *sample.evaluation))
+      series.add(*sample.evaluation);
+    const Step count = since < 0 || sample.step < since ? 1 : std::min(held, sample.step - since);
     for (const auto& [index, times] : sample.members) {
       for (Step i = count; i-- > 0;) {
-        const Step step = sample.step - i * (sample.step - before) / count;
+        const Step step = sample.step - i * (sample.step - since) / count;
         series.add(MemberPoint{names_[index], count == 1 ? sample.step : step, times});
       }
     }
-    before = sample.step;
   }
-  return series;
 }
 
 }  // namespace paceline::dashboard

@@ -26,9 +26,11 @@ class StatusSamples {
 
   // False: its step is the last sample's, or it trains no more.
   bool add(const kube::Json& object, WallTime now);
-  // The series of all samples. A member's means count for the steps since the sample before.
-  JobSeries series() const;
+  // Adds the samples from that number on, of which the first has 0. A member's means count for the steps
+  // since the sample before.
+  void add_to(JobSeries& series, std::uint64_t from = 0) const;
 
+  // The number of the next sample.
   std::uint64_t version() const { return version_; }
   Step newest() const { return samples_.empty() ? -1 : samples_.back().step; }
 

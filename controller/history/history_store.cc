@@ -15,16 +15,17 @@ namespace {
 constexpr std::int64_t kVersion = 1;
 constexpr std::int64_t kPageBytes = 4096;
 constexpr std::int64_t kLogPages = 1000;  // of the write-ahead log before they go into the file
+constexpr std::int64_t kTreePages = 64;   // that a record may need beside its bytes
+constexpr const char* kAside = ".damaged";
 
 constexpr const char* kTables = R"(
   CREATE TABLE jobs(uid TEXT PRIMARY KEY, namespace TEXT NOT NULL, name TEXT NOT NULL, created INTEGER NOT NULL,
-                    changed INTEGER NOT NULL, over INTEGER NOT NULL, deleted INTEGER, object TEXT NOT NULL,
-                    series BLOB);
+                    changed INTEGER NOT NULL, over INTEGER NOT NULL, deleted INTEGER, row TEXT NOT NULL,
+                    object TEXT NOT NULL, series BLOB);
   CREATE INDEX by_name ON jobs(namespace, name, created);
   CREATE INDEX by_change ON jobs(over, changed);
   PRAGMA user_version = 1;)";
-constexpr const char* kColumns =
-    "SELECT uid, namespace, name, created, changed, over, deleted, object FROM jobs ";
+constexpr const char* kColumns = "SELECT uid, namespace, name, created, changed, over, deleted, row, ";
 
 std::int64_t milliseconds(WallTime time) {
   return time.time_since_epoch() / std::chrono::milliseconds(1);
@@ -42,21 +43,22 @@ Record record_of(const Statement& row) {
                 .changed = wall_time(row.number_at(4)),
                 .over = row.number_at(5) != 0,
                 .deleted = std::nullopt,
-                .object = row.text_at(7)};
+                .row = row.text_at(7),
+                .object = row.text_at(8)};
   if (!row.is_null_at(6)) record.deleted = wall_time(row.number_at(6));
   return record;
 }
 
 absl::Status write(Database& database, const Record& record, std::optional<std::string_view> series) {
   Statement statement = database.prepare(
-      series ? "INSERT INTO jobs VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9) ON CONFLICT(uid) DO UPDATE SET "
-               "changed = ?5, over = ?6, deleted = ?7, object = ?8, series = ?9"
-             : "INSERT INTO jobs VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, NULL) ON CONFLICT(uid) DO UPDATE SET "
-               "changed = ?5, over = ?6, deleted = ?7, object = ?8");
+      series ? "INSERT INTO jobs VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10) ON CONFLICT(uid) DO UPDATE "
+               "SET changed = ?5, over = ?6, deleted = ?7, row = ?8, object = ?9, series = ?10"
+             : "INSERT INTO jobs VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, NULL) ON CONFLICT(uid) DO UPDATE "
+               "SET changed = ?5, over = ?6, deleted = ?7, row = ?8, object = ?9");
   statement.text(record.uid).text(record.ns).text(record.name).number(milliseconds(record.created));
   statement.number(milliseconds(record.changed)).number(std::int64_t{record.over});
   statement.number(record.deleted ? std::optional(milliseconds(*record.deleted)) : std::nullopt);
-  statement.text(record.object);
+  statement.text(record.row).text(record.object);
   if (series) statement.bytes(*series);
   return statement.run();
 }
@@ -71,6 +73,13 @@ absl::StatusOr<bool> drop_oldest(Database& database, const std::string& but) {
           .run());
   PL_ASSIGN_OR_RETURN(const std::int64_t dropped, database.number("SELECT changes()"));
   return dropped > 0;
+}
+
+// Whether a record of so many bytes is what the file's bound has no room for, and not the disk.
+absl::StatusOr<bool> is_at_bound(Database& database, std::int64_t bound, std::int64_t bytes) {
+  PL_ASSIGN_OR_RETURN(const std::int64_t page, database.number("PRAGMA page_size"));
+  PL_ASSIGN_OR_RETURN(const std::int64_t pages, database.number("PRAGMA page_count"));
+  return (pages + kTreePages) * page + bytes >= bound;
 }
 
 }  // namespace
@@ -96,18 +105,21 @@ absl::StatusOr<Database> HistoryStore::begin(const std::string& path, const Limi
   return database;
 }
 
+absl::Status HistoryStore::set_aside(const std::string& path) {
+  if (std::rename(path.c_str(), (path + kAside).c_str()) != 0)
+    return absl::InternalError(str_cat(path, " is damaged, and can't be put aside: ", std::strerror(errno)));
+  std::remove((path + "-wal").c_str());
+  std::remove((path + "-shm").c_str());
+  return absl::OkStatus();
+}
+
 absl::StatusOr<HistoryStore::Opened> HistoryStore::open(const std::string& path, const Limits& limits) {
   auto database = begin(path, limits);
   std::string remark;
   if (absl::IsDataLoss(database.status())) {
-    const std::string aside = path + ".damaged";
-    if (std::rename(path.c_str(), aside.c_str()) != 0)
-      return absl::InternalError(
-          str_cat(path, " is damaged, and can't be put aside: ", std::strerror(errno)));
-    std::remove((path + "-wal").c_str());
-    std::remove((path + "-shm").c_str());
-    remark = str_cat(path, " is damaged (", database.status().message(), "): it is ", aside,
+    remark = str_cat(path, " is damaged (", database.status().message(), "): it is ", path, kAside,
                      " now, and the history begins anew");
+    PL_RETURN_IF_ERROR(set_aside(path));
     database = begin(path, limits);
   }
   if (!database.ok()) return with_context(database.status(), path);
@@ -116,35 +128,66 @@ absl::StatusOr<HistoryStore::Opened> HistoryStore::open(const std::string& path,
 }
 
 absl::Status HistoryStore::put(const Record& record, std::optional<std::string_view> series) {
+  const auto bytes =
+      static_cast<std::int64_t>(record.row.size() + record.object.size() + (series ? series->size() : 0));
+  if (bytes > limits_.bytes / 4)
+    return absl::ResourceExhaustedError(str_cat("job ", record.ns, "/", record.name, " takes ", bytes,
+                                                " bytes, too many for a history of ", limits_.bytes));
   const std::lock_guard lock(mutex_);
   for (;;) {
     const absl::Status written = write(database_, record, series);
     if (!absl::IsResourceExhausted(written)) return written;
-    // The file's bound, or the disk's.
+    PL_ASSIGN_OR_RETURN(const bool bounded, is_at_bound(database_, limits_.bytes, bytes));
+    if (!bounded) return written;  // the disk is full
     PL_ASSIGN_OR_RETURN(const bool dropped, drop_oldest(database_, record.uid));
     if (!dropped) return written;
   }
 }
 
-absl::StatusOr<std::vector<Record>> HistoryStore::list(const std::string& ns) {
+absl::StatusOr<std::vector<Record>> HistoryStore::list(Which which, const std::set<std::string>* namespaces,
+                                                       std::size_t most) {
+  const std::lock_guard lock(mutex_);
+  Statement rows = database_.prepare(str_cat(kColumns, "NULL FROM jobs WHERE deleted IS ",
+                                             which == Which::kDeleted ? "NOT NULL" : "NULL",
+                                             " ORDER BY deleted DESC, created DESC, uid"));
+  std::vector<Record> records;
+  while (records.size() < most) {
+    PL_ASSIGN_OR_RETURN(const bool row, rows.next());
+    if (!row) break;
+    Record record = record_of(rows);
+    if (namespaces == nullptr || namespaces->contains(record.ns)) records.push_back(std::move(record));
+  }
+  return records;
+}
+
+absl::StatusOr<Record> HistoryStore::find_deleted(const std::string& ns, const std::string& name,
+                                                  const std::string& uid) {
   const std::lock_guard lock(mutex_);
   Statement rows = database_.prepare(
-      str_cat(kColumns, ns.empty() ? "" : "WHERE namespace = ? ", "ORDER BY created DESC, uid"));
-  if (!ns.empty()) rows.text(ns);
-  std::vector<Record> records;
+      str_cat(kColumns, "object FROM jobs WHERE namespace = ?1 AND name = ?2 AND deleted IS NOT NULL AND ",
+              "(?3 = '' OR uid = ?3) ORDER BY created DESC LIMIT 1"));
+  PL_ASSIGN_OR_RETURN(const bool row, rows.text(ns).text(name).text(uid).next());
+  if (!row) return absl::NotFoundError(str_cat("the history has no deleted job ", ns, "/", name));
+  return record_of(rows);
+}
+
+absl::StatusOr<std::set<std::string>> HistoryStore::namespaces() {
+  const std::lock_guard lock(mutex_);
+  Statement rows = database_.prepare("SELECT DISTINCT namespace FROM jobs WHERE deleted IS NOT NULL");
+  std::set<std::string> found;
   for (;;) {
     PL_ASSIGN_OR_RETURN(const bool row, rows.next());
-    if (!row) return records;
-    records.push_back(record_of(rows));
+    if (!row) return found;
+    found.insert(rows.text_at(0));
   }
 }
 
-absl::StatusOr<Record> HistoryStore::find(const std::string& uid) {
+absl::Status HistoryStore::mark_deleted(const std::string& uid, WallTime now) {
   const std::lock_guard lock(mutex_);
-  Statement rows = database_.prepare(str_cat(kColumns, "WHERE uid = ?"));
-  PL_ASSIGN_OR_RETURN(const bool row, rows.text(uid).next());
-  if (!row) return absl::NotFoundError(str_cat("the history has no job ", uid));
-  return record_of(rows);
+  return database_.prepare("UPDATE jobs SET deleted = ?1, changed = ?1, over = 1 WHERE uid = ?2")
+      .number(milliseconds(now))
+      .text(uid)
+      .run();
 }
 
 absl::StatusOr<std::string> HistoryStore::series(const std::string& uid) {

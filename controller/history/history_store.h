@@ -5,14 +5,16 @@
 // or absent after a crash (https://sqlite.org/wal.html).
 //
 // Bounded: beyond Limits::bytes the records go whose jobs have been over for the longest, then those that
-// changed the longest ago. What is lost is history: no caller waits for more than a write, and an error
-// leaves what is in the file as it was. A damaged file is put aside as FILE.damaged, and a new one begun. One
-// process has the file at a time. Thread-safe.
+// changed the longest ago. A disk that others have filled costs no record: the write fails. What is lost is
+// history: no caller waits for more than a write, and an error leaves what is in the file as it was. A
+// damaged file is put aside as FILE.damaged, and a new one begun. One process has the file at a time.
+// Thread-safe.
 
 #include <cstdint>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,17 +22,10 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/clock.h"
+#include "controller/history/record.h"
 #include "controller/history/sqlite.h"
 
 namespace paceline::history {
-
-struct Record {
-  std::string uid, ns, name;
-  WallTime created{}, changed{};  // milliseconds count
-  bool over = false;              // succeeded, failed, or deleted
-  std::optional<WallTime> deleted;
-  std::string object;  // the TrainingJob, as JSON
-};
 
 struct Limits {
   std::int64_t bytes = std::int64_t{256} << 20;  // of the file
@@ -48,15 +43,24 @@ class HistoryStore {
   // can't be made or read.
   static absl::StatusOr<Opened> open(const std::string& path, const Limits& limits);
 
-  // The record of that uid, in place of the one before; its series, where given, likewise. A record that is
-  // too large for the file by itself is RESOURCE_EXHAUSTED. DATA_LOSS: open the store anew.
+  // Puts a file that is damaged aside; the next open() begins a new one.
+  static absl::Status set_aside(const std::string& path);
+
+  // The record of that uid, in place of the one before; its series, where given, likewise.
+  // RESOURCE_EXHAUSTED: the disk is full, or the record is larger than a quarter of the file may be.
+  // DATA_LOSS: the file is damaged.
   absl::Status put(const Record& record, std::optional<std::string_view> series);
 
-  // The newest job first; `ns` empty: of all namespaces.
-  absl::StatusOr<std::vector<Record>> list(const std::string& ns);
-  // NOT_FOUND: there is none.
-  absl::StatusOr<Record> find(const std::string& uid);
+  // Records without their objects: of jobs that are deleted, the latest deletion first, or of all others.
+  // `namespaces` null: of all.
+  enum class Which : bool { kDeleted, kOthers };
+  absl::StatusOr<std::vector<Record>> list(Which which, const std::set<std::string>* namespaces,
+                                           std::size_t most = SIZE_MAX);
+  // One that is deleted; `uid` empty: the newest of that name. NOT_FOUND: there is none.
+  absl::StatusOr<Record> find_deleted(const std::string& ns, const std::string& name, const std::string& uid);
   absl::StatusOr<std::string> series(const std::string& uid);  // empty: none was put
+  absl::StatusOr<std::set<std::string>> namespaces();          // of the deleted ones
+  absl::Status mark_deleted(const std::string& uid, WallTime now);
 
   // Removes what is too old. put() sees to the bytes by itself.
   absl::Status forget(WallTime now);

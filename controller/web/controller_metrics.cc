@@ -18,6 +18,7 @@ constexpr std::string_view kWorkTime = "workqueue_work_duration_seconds";
 constexpr std::string_view kRequests = "rest_client_requests_total";
 constexpr std::string_view kLeader = "leader_election_master_status";
 constexpr std::string_view kEvents = "paceline_events_total";
+constexpr std::string_view kHistoryErrors = "paceline_history_errors_total";
 
 double seconds(Duration d) {
   return std::chrono::duration<double>(d).count();
@@ -40,6 +41,9 @@ ControllerMetrics::ControllerMetrics() {
   metrics_.gauge(kLeader, "1: this replica leads; 0: it does not.");
   metrics_.counter(kEvents,
                    "Events about jobs since this replica began: StragglerReplaced, ViewChanged, ...");
+  metrics_.counter(
+      kHistoryErrors,
+      "Tries to write the history that failed: damaged, full, held (by another replica), failed.");
   for (const char* result : {"success", "requeue_after", "error"}) {
     metrics_.add(kReconciles, {{"controller", kController}, {"result", result}}, 0);
   }
@@ -65,6 +69,9 @@ void ControllerMetrics::queue_depth(std::size_t depth) {
 }
 void ControllerMetrics::event(std::string_view reason) {
   metrics_.add(kEvents, {{"reason", reason}});
+}
+void ControllerMetrics::history_error(std::string_view reason) {
+  metrics_.add(kHistoryErrors, {{"reason", reason}});
 }
 void ControllerMetrics::on_adds(std::uint64_t count) {
   metrics_.add(kAdds, {{"name", kController}}, static_cast<double>(count));

@@ -22,6 +22,7 @@ class ControllerMetrics final : public queue::QueueObserver {
   void leading(bool leads);
   void queue_depth(std::size_t depth);
   void event(std::string_view reason);
+  void history_error(std::string_view reason);
 
   // queue::QueueObserver
   void on_adds(std::uint64_t count) override;

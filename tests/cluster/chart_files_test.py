@@ -209,6 +209,31 @@ class TemplatesTest(unittest.TestCase):
             "OTEL_EXPORTER_OTLP_ENDPOINT": "http://collector.otel:4318", "OTEL_SERVICE_NAME": "paceline",
             "OTEL_EXPORTER_OTLP_HEADERS": {"secretKeyRef": {"name": "receiver", "key": "headers"}}})
 
+    def test_the_history_has_a_volume(self):
+        def volume(objects):
+            return next((each for each in objects.one("Deployment")["spec"]["template"]["spec"]["volumes"] if each["name"] == "history"), None)
+        shown = ("--set", "config.dashboard.address=0.0.0.0:8090,history.enabled=true")
+        self.assertIsNone(volume(self.render()))
+        self.assertNotIn("history", self.render("--set", "config.dashboard.address=0.0.0.0:8090").config()["dashboard"])
+        self.assert_refused("set config.dashboard.address", "--set", "history.enabled=true,replicas=1")
+        self.assert_refused("a ReadWriteOnce claim is for one pod", *shown)
+        one = self.render(*shown, "--set", "replicas=1,history.size=3Gi,history.storageClassName=fast,config.dashboard.history.days=7")
+        self.assertEqual(one.config()["dashboard"]["history"], {"path": "/history/jobs.db", "megabytes": 256, "days": 7})
+        self.assertIn({"name": "history", "mountPath": "/history"}, one.container()["volumeMounts"])
+        self.assertEqual(volume(one), {"name": "history", "persistentVolumeClaim": {"claimName": "paceline-history"}})
+        claim = one.one("PersistentVolumeClaim")
+        self.assertEqual(claim["spec"], {"accessModes": ["ReadWriteOnce"], "storageClassName": "fast", "resources": {"requests": {"storage": "3Gi"}}})
+        self.assertEqual(claim["metadata"]["annotations"], {"helm.sh/resource-policy": "keep"})
+        deployment = one.one("Deployment")["spec"]
+        self.assertEqual(deployment["strategy"], {"type": "Recreate"})   # the new pod may be on another node
+        self.assertEqual(deployment["template"]["spec"]["securityContext"]["fsGroup"], image.NON_ROOT)
+        for values in ("history.accessMode=ReadWriteMany", "history.volume.persistentVolumeClaim.claimName=ours"):
+            several = self.render(*shown, "--set", values)
+            self.assertEqual(several.one("Deployment")["spec"]["strategy"]["type"], "RollingUpdate", values)
+        self.assertEqual((volume(several)["persistentVolumeClaim"], several.of_kind("PersistentVolumeClaim")), ({"claimName": "ours"}, []))
+        passing = self.render(*shown, "--set-json", 'history.volume={"emptyDir":{"sizeLimit":"1Gi"}}')
+        self.assertEqual(volume(passing), {"name": "history", "emptyDir": {"sizeLimit": "1Gi"}})
+
     def test_alerts_and_dashboards(self):
         self.assertEqual(self.render().of_kind("PrometheusRule"), [])
         objects = self.render("--set", "prometheusRule.enabled=true,prometheusRule.labels.release=mine,dashboards.enabled=true",
@@ -235,6 +260,9 @@ class TemplatesTest(unittest.TestCase):
                  "config.log.level=loud": "'/config/log/level': value must be one of", "config.log.format=1": "'/config/log/format'",
                  "config.health.address=:8080": "'/config/health/address': '[^']*' does not match",
                  "config.dashboard.address=8090": "'/config/dashboard/address'",
+                 "config.dashboard.history.megabytes=1": "'/config/dashboard/history/megabytes': minimum",
+                 "config.dashboard.history.path=/x": "'/config/dashboard/history/path'", "history.accessMode=ReadOnlyMany": "'/history/accessMode'",
+                 "history.size=much": "'/history/size'",
                  "config.coordinator.address=host": "'/config/coordinator/address': '[^']*' does not match",
                  "config.namespace=A": "'/config/namespace': '[^']*' does not match",
                  "config.leaderElection.enabled=maybe": "'/config/leaderElection/enabled': got string, want boolean",
@@ -271,7 +299,8 @@ class TemplatesTest(unittest.TestCase):
     def test_the_controller_reads_its_configuration(self):
         program = pathlib.Path(os.environ["PACELINE_BINARY_DIR"]) / "bin/paceline-controller"
         with tempfile.TemporaryDirectory() as folder:
-            for arguments in ((), ("--set", "config.namespace=team-a,config.trainer.image=r/paceline/runtime:1,config.log.format=text")):
+            for arguments in ((), ("--set", "config.dashboard.address=0.0.0.0:8090,history.enabled=true,replicas=1"),
+                              ("--set", "config.namespace=team-a,config.trainer.image=r/paceline/runtime:1,config.log.format=text")):
                 path = pathlib.Path(folder) / "controller.yaml"
                 path.write_text(self.render(*arguments).one("ConfigMap")["data"]["controller.yaml"])
                 result = subprocess.run([program, "--config", path, "--kubeconfig", "/nowhere"], capture_output=True, text=True, timeout=60)

@@ -69,6 +69,8 @@ class FakeSource final : public jobs::JobSource {
 
 class FakePlace final : public Place {
  public:
+  JobHistory* past = nullptr;
+  JobHistory* history() override { return past; }
   kube::Json about() const override { return {{"place", "Local"}}; }
   absl::StatusOr<std::unique_ptr<jobs::JobSource>> source(const Viewer&) override {
     return std::make_unique<FakeSource>(done);

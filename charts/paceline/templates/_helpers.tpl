@@ -79,6 +79,19 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- ternary "https" "http" .Values.config.dashboard.tls.enabled }}
 {{- end }}
 
+{{/* The history's volume: "claim" of the chart's or of others, or "volume" of another kind; empty: no history is kept. */}}
+{{- define "paceline.history" -}}
+{{- $history := .Values.history }}
+{{- if $history.enabled }}
+{{- if not .Values.config.dashboard.address }}{{ fail "history.enabled is true, and there is no dashboard: set config.dashboard.address, e.g. 0.0.0.0:8090" }}{{ end }}
+{{- $shared := or $history.volume (eq $history.accessMode "ReadWriteMany") }}
+{{- if and (gt (int .Values.replicas) 1) (not $shared) }}
+{{- fail (printf "history: a %s claim is for one pod, and there are %v replicas: set replicas=1; or history.accessMode=ReadWriteMany, where the storage class can; or --set-json 'history.volume={\"emptyDir\":{}}', which lasts as long as its pod" $history.accessMode .Values.replicas) }}
+{{- end }}
+{{- if or (not $history.volume) (hasKey $history.volume "persistentVolumeClaim") }}claim{{ else }}volume{{ end }}
+{{- end }}
+{{- end }}
+
 {{/* What the controller reads: `config`, with what only the chart knows filled in, and without what is empty. */}}
 {{- define "paceline.config" -}}
 {{- $config := deepCopy .Values.config }}
@@ -102,6 +115,11 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- if not (get $config.dashboard.tls $field) }}{{ $_ := unset $config.dashboard.tls $field }}{{ end }}
 {{- end }}
 {{- if not $config.namespace }}{{ $_ := unset $config "namespace" }}{{ end }}
+{{- if include "paceline.history" . }}
+{{- $_ := set $config.dashboard.history "path" "/history/jobs.db" }}
+{{- else }}
+{{- $_ := unset $config.dashboard "history" }}
+{{- end }}
 {{- if not $config.dashboard.address }}{{ $_ := unset $config "dashboard" }}{{ end }}
 {{- if not $config.trainer.image }}{{ $_ := unset $config "trainer" }}{{ end }}
 {{- toYaml (merge (dict "apiVersion" "config.paceline.dev/v1alpha1" "kind" "ControllerConfiguration") $config) }}

@@ -35,7 +35,8 @@ inline constexpr const char* kJobNameLabel = "paceline.dev/job-name";
 inline constexpr const char* kRoleLabel = "paceline.dev/role";
 inline constexpr const char* kIndexLabel = "paceline.dev/index";
 inline constexpr const char* kAttemptLabel = "paceline.dev/attempt";
-inline constexpr const char* kAvoidsAnnotation = "paceline.dev/avoids";  // a node's name
+inline constexpr const char* kDeletedAnnotation = "paceline.dev/deleted";  // a time: a history alone has it
+inline constexpr const char* kAvoidsAnnotation = "paceline.dev/avoids";    // a node's name
 // What role_name() calls it, in letters of any case: labels, keys of replicaSpecs, what users type.
 std::optional<Role> role_named(std::string_view text);
 

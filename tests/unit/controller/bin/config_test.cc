@@ -40,7 +40,8 @@ trainer: {image: "registry.example/paceline:1"}
 nodes: {taints: [example.com/repair], ignoredConditions: [Frequent]}
 log: {format: text, level: warning}
 health: {address: "127.0.0.1:1", tls: {enabled: true}}
-dashboard: {address: "127.0.0.1:4", tls: {enabled: true, certificateFile: /page/tls.crt, keyFile: /page/tls.key}}
+dashboard: {address: "127.0.0.1:4", tls: {enabled: true, certificateFile: /page/tls.crt, keyFile: /page/tls.key},
+  history: {path: /history/jobs.db, megabytes: 64, days: 7}}
 coordinator: {listen: "127.0.0.1:2", address: "paceline.svc:3", memberLogLevel: debug,
   tls: {enabled: true, secret: mine, certificateFile: /tls/tls.crt, keyFile: /tls/tls.key, authorityFile: /tls/ca.crt}}
 leaderElection: {enabled: false, namespace: system, name: lock, leaseDurationSeconds: 30, renewDeadlineSeconds: 20, retryPeriodSeconds: 5}
@@ -63,6 +64,9 @@ metrics: {jobs: 7, members: 0}
   EXPECT_TRUE(c.dashboard_tls.enabled);
   EXPECT_EQ(c.dashboard_tls.certificate_file, "/page/tls.crt");
   EXPECT_EQ(c.dashboard_tls.key_file, "/page/tls.key");
+  EXPECT_EQ(c.history.path, "/history/jobs.db");
+  EXPECT_EQ(c.history.megabytes, 64);
+  EXPECT_EQ(c.history.days, 7);
   EXPECT_EQ(c.coordinator_listen, "127.0.0.1:2");
   EXPECT_EQ(c.coordinator_address, "paceline.svc:3");
   EXPECT_TRUE(c.tls.enabled);
@@ -118,6 +122,7 @@ TEST(ConfigTest, ErrorsNameThePlaceAndWhatIsAllowed) {
   } cases[] = {
       {"wrokers: 3\n", {"c.yaml:3:1: error: wrokers: unknown field", "did you mean \"workers\"?"}},
       {"workers: 0\n", {"c.yaml:3:", "workers", "1 to 256"}},
+      {"dashboard: {history: {megabytes: 1}}\n", {"dashboard.history.megabytes", "16 to 65536"}},
       {"log: {format: xml}\n", {"log.format", "text, json"}},
       {"leaderElection: {renewDeadlineSeconds: 20}\n", {"c.yaml:3:1", "shorter than the lease duration"}},
       {"leaderElection: yes please\n", {"leaderElection", "a map"}},

@@ -228,6 +228,7 @@ std::string reference() {
   own.reconciled("error", {});
   own.requested("GET", 200);
   own.event("ViewChanged");
+  own.history_error("full");
   own.on_taken({});
   own.on_done({});
   std::string out = "| metric | kind | labels | unit | what it is |\n| --- | --- | --- | --- | --- |\n";

@@ -19,7 +19,8 @@ class JobFeedTest : public ::testing::Test {
  protected:
   FakeClock clock_;
   Board board_{clock_};
-  JobFeed feed_{board_, clock_};
+  JobSamples samples_{clock_};
+  JobFeed feed_{board_, samples_, /*history=*/nullptr};
   kube::ObjectSink::Keys changed_;
 };
 
@@ -46,10 +47,10 @@ TEST_F(JobFeedTest, ObjectsThatAListLacksGo) {
 
 TEST_F(JobFeedTest, SeriesAreOfOneJob) {
   feed_.put(listed_job("x", "1", 5), 1, changed_);
-  EXPECT_EQ(feed_.series(listed_job("x", "1")).newest(), 5);
+  EXPECT_EQ(samples_.of("1").newest(), 5);
   feed_.put(listed_job("x", "2", 3), 1, changed_);  // another one of this name
-  EXPECT_EQ(feed_.series(listed_job("x", "1")).newest(), -1);
-  EXPECT_EQ(feed_.series(listed_job("x", "2")).newest(), 3);
+  EXPECT_EQ(samples_.of("1").newest(), -1);
+  EXPECT_EQ(samples_.of("2").newest(), 3);
 }
 
 TEST_F(JobFeedTest, ReadersHearOfNewSteps) {

@@ -8,9 +8,11 @@
 #include "base/guarded.h"
 #include "base/rng.h"
 #include "base/text.h"
+#include "controller/dashboard/job_history.h"
 #include "tests/support/fake_clock.h"
 #include "tests/support/fake_place.h"
 #include "tests/support/http_reader.h"
+#include "tests/support/temporary_folder.h"
 
 namespace paceline::dashboard {
 namespace {
@@ -183,6 +185,53 @@ TEST_F(ServerTest, EveryAnswerTellsBrowsersWhatTheyMayDo) {
     EXPECT_THAT(answer.head, HasSubstr("X-Content-Type-Options: nosniff")) << answer.status;
   }
   EXPECT_THAT(get("/api/v1/jobs").head, HasSubstr("Cache-Control: no-store"));
+}
+
+TEST_F(ServerTest, DeletedJobsAreToldAndLeftAsTheyAre) {
+  open_session();
+  EXPECT_EQ(get("/api/v1/past").status, 503);
+  const TemporaryFolder folder;
+  const JobSamples samples(clock_);
+  JobHistory history({.path = folder.path() + "/history.db", .limits = {}, .ns = ""}, samples, clock_,
+                     Logger::none());
+  for (const auto& [name, uid] : {std::pair{"digits", "earlier"}, std::pair{"old", "1"}}) {
+    Json job = running_job();
+    job["metadata"]["name"] = name;
+    job["metadata"]["uid"] = uid;
+    history.note(uid, std::make_shared<const Json>(job));
+    history.note_deleted(uid);
+  }
+  ASSERT_TRUE(history.pass());
+  place_.past = &history;
+
+  const Json past = get("/api/v1/past").json();
+  EXPECT_EQ(past["jobs"].size(), 2U);
+  EXPECT_EQ(past["more"], false);
+  EXPECT_EQ(get("/api/v1/past?limit=1").json()["more"], true);
+  EXPECT_EQ(get("/api/v1/past?namespace=other").json()["jobs"].size(), 0U);
+  EXPECT_EQ(get("/api/v1/past?objects=1").json()["jobs"][0]["spec"], running_job()["spec"]);
+  EXPECT_EQ(get("/api/v1/past?limit=x").status, 400);
+
+  EXPECT_FALSE(get(kJob).json()["row"].contains("deleted"));
+  for (const char* path :
+       {"/api/v1/jobs/default/old", "/api/v1/jobs/default/old@1", "/api/v1/jobs/default/digits@earlier"}) {
+    const Json job = get(path).json();
+    EXPECT_TRUE(job["row"].contains("deleted")) << path;
+    EXPECT_EQ(job["actions"]["delete"]["allowed"], false) << path;
+    EXPECT_EQ(get(str_cat(path, "/series")).status, 200) << path;
+    EXPECT_EQ(get(str_cat(path, "/events")).json()["events"].size(), 0U) << path;
+    EXPECT_EQ(get(str_cat(path, "/logs")).json()["logs"].size(), 0U) << path;
+    EXPECT_EQ(get(str_cat(path, "/logs/digits-worker-0-0")).status, 404) << path;
+    EXPECT_EQ(get(str_cat(path, "/next")).json()["decisions"].size(), 0U) << path;
+    EXPECT_EQ(post(str_cat(path, "/suspend")).status, 409) << path;
+    EXPECT_EQ(ask(text_of("DELETE", path, session())).status, 409) << path;
+  }
+  for (const char* path :
+       {"/api/v1/jobs/default/old@2", "/api/v1/jobs/default/none", "/api/v1/jobs/other/old@1"})
+    EXPECT_EQ(get(path).status, 404) << path;
+  EXPECT_TRUE(place_.done.lock()->patches.empty());
+  EXPECT_TRUE(place_.done.lock()->removed.empty());
+  server_.reset();  // before the history that it reads
 }
 
 TEST_F(ServerTest, JobsAreTold) {

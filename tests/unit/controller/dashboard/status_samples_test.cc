@@ -26,6 +26,12 @@ Json sampled_job(Step step, double slow_ms = 20) {
             {"members", Json::array({member(0, 10), member(1, slow_ms)})}}}};
 }
 
+JobSeries replayed(const StatusSamples& samples) {
+  JobSeries series;
+  samples.add_to(series);
+  return series;
+}
+
 TEST(StatusSamplesTest, StepsAndMembersAreTold) {
   StatusSamples samples;
   EXPECT_EQ(samples.newest(), -1);
@@ -33,7 +39,7 @@ TEST(StatusSamplesTest, StepsAndMembersAreTold) {
   EXPECT_FALSE(samples.add(sampled_job(8), kBegin + std::chrono::seconds(2)));
   EXPECT_TRUE(samples.add(sampled_job(16), kBegin + std::chrono::seconds(3)));
   EXPECT_EQ(samples.newest(), 16);
-  const JobSeries series = samples.series();
+  const JobSeries series = replayed(samples);
   const JobSeries::Points points = series.points(100);
   EXPECT_EQ(points.steps, (std::vector<Step>{8, 16}));
   EXPECT_EQ(points.seconds, (std::vector<double>{1, 3}));
@@ -67,7 +73,7 @@ TEST(StatusSamplesTest, NothingIsKnownWithoutProgress) {
   StatusSamples samples;
   EXPECT_FALSE(samples.add(Json::object(), kBegin));
   EXPECT_FALSE(samples.add(Json::parse(R"({"status": {"progress": "x", "members": 3}})"), kBegin));
-  EXPECT_EQ(samples.series().newest(), -1);
+  EXPECT_EQ(replayed(samples).newest(), -1);
 }
 
 TEST(StatusSamplesTest, EvaluationsAreToldOnce) {
@@ -77,7 +83,7 @@ TEST(StatusSamplesTest, EvaluationsAreToldOnce) {
     told["status"]["progress"]["testAccuracy"] = step < 3 ? 0.5 : 0.6;
     samples.add(told, kBegin);
   }
-  const JobSeries series = samples.series();
+  const JobSeries series = replayed(samples);
   ASSERT_EQ(series.evaluations().size(), 2U);
   EXPECT_EQ(series.evaluations()[0].step, 1);
   EXPECT_EQ(series.evaluations()[1].step, 3);
@@ -86,13 +92,38 @@ TEST(StatusSamplesTest, EvaluationsAreToldOnce) {
 TEST(StatusSamplesTest, ItGoesOnFromAnEarlierCheckpoint) {
   StatusSamples samples;
   for (const Step step : {10, 20, 30, 15}) samples.add(sampled_job(step), kBegin);
-  EXPECT_EQ(samples.series().points(100).steps, (std::vector<Step>{10, 15}));
+  EXPECT_EQ(replayed(samples).points(100).steps, (std::vector<Step>{10, 15}));
+}
+
+// A series that already has some of them gets the others, or all once more: it is the same.
+TEST(StatusSamplesTest, ASeriesGoesOn) {
+  StatusSamples samples;
+  for (Step step = 1; step <= 3; ++step) samples.add(sampled_job(step * 8), kBegin);
+  JobSeries series = replayed(samples);
+  const std::uint64_t known = samples.version();
+  for (Step step = 4; step <= 6; ++step) {
+    Json told = sampled_job(step * 8);
+    told["status"]["progress"]["testLoss"] = 0.5;
+    samples.add(told, kBegin);
+  }
+  const JobSeries all = replayed(samples);
+  for (const std::uint64_t from : {known, std::uint64_t{0}}) {
+    samples.add_to(series, from);
+    EXPECT_EQ(series.points(100).steps, all.points(100).steps) << from;
+    EXPECT_EQ(series.evaluations().size(), 1U) << from;
+    const JobSeries::HeatMap map = series.heat_map(0, kLast, 100), whole = all.heat_map(0, kLast, 100);
+    EXPECT_EQ(map.steps, whole.steps);
+    for (std::size_t i = 0; i < whole.ms.back().size(); ++i) {
+      const float ms = map.ms.back()[i], wanted = whole.ms.back()[i];
+      EXPECT_TRUE(ms == wanted || (std::isnan(ms) && std::isnan(wanted))) << from << ": " << i;
+    }
+  }
 }
 
 TEST(StatusSamplesTest, LongJobsKeepBoundedSamples) {
   StatusSamples samples;
   for (Step step = 1; step <= 5000; ++step) samples.add(sampled_job(step * 100), kBegin);
-  const JobSeries series = samples.series();
+  const JobSeries series = replayed(samples);
   EXPECT_LE(series.points(100'000).steps.size(), StatusSamples::kSamples);
   EXPECT_EQ(samples.newest(), 500'000);
   // Fine where it is new, coarse where it is old; all of it is told of.

@@ -28,6 +28,7 @@ Record record(const std::string& uid, int created, bool over = false) {
           .changed = at(created + 10),
           .over = over,
           .deleted = std::nullopt,
+          .row = R"({"name":"digits"})",
           .object = R"({"kind":"TrainingJob"})"};
 }
 
@@ -40,8 +41,10 @@ class HistoryStoreTest : public ::testing::Test {
     if (remark != nullptr) *remark = opened->remark;
     return std::move(opened->store);
   }
-  std::vector<std::string> uids(HistoryStore& store, const std::string& ns = "") {
-    const auto records = store.list(ns);
+  using Which = HistoryStore::Which;
+  std::vector<std::string> uids(HistoryStore& store, Which which = Which::kOthers,
+                                const std::set<std::string>* namespaces = nullptr) {
+    const auto records = store.list(which, namespaces);
     EXPECT_TRUE(records.ok()) << records.status();
     std::vector<std::string> found;
     for (const Record& each : *records) found.push_back(each.uid);
@@ -57,19 +60,36 @@ TEST_F(HistoryStoreTest, RecordsOutliveTheirStore) {
   ASSERT_TRUE(open()->put(deleted, std::string_view("\0bytes", 6)).ok());
   const auto store = open();
   ASSERT_TRUE(store->put(record("b", 5), std::nullopt).ok());
-  EXPECT_THAT(uids(*store), ElementsAre("b", "a"));
-  EXPECT_THAT(uids(*store, "team"), ElementsAre("b", "a"));
-  EXPECT_THAT(uids(*store, "other"), IsEmpty());
-  const auto found = store->find("a");
+  EXPECT_THAT(uids(*store), ElementsAre("b"));
+  EXPECT_THAT(uids(*store, Which::kDeleted), ElementsAre("a"));
+  const std::set<std::string> own{"team"}, others{"other"};
+  EXPECT_THAT(uids(*store, Which::kDeleted, &own), ElementsAre("a"));
+  EXPECT_THAT(uids(*store, Which::kDeleted, &others), IsEmpty());
+  EXPECT_EQ((*store->list(Which::kDeleted, nullptr))[0].row, deleted.row);
+  const auto found = store->find_deleted("team", "digits", "a");
   ASSERT_TRUE(found.ok()) << found.status();
-  EXPECT_EQ(found->name, "digits");
   EXPECT_EQ(found->created, at(0));
   EXPECT_EQ(found->deleted, at(30));
   EXPECT_TRUE(found->over);
   EXPECT_EQ(found->object, deleted.object);
   EXPECT_EQ(store->series("a").value_or(""), std::string("\0bytes", 6));
   EXPECT_EQ(store->series("b").value_or("none"), "");
-  EXPECT_TRUE(absl::IsNotFound(store->find("c").status()));
+  EXPECT_TRUE(absl::IsNotFound(store->find_deleted("team", "digits", "b").status()));
+}
+
+TEST_F(HistoryStoreTest, DeletedJobsOfOneNameAreTold) {
+  const auto store = open();
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_TRUE(store->put(record(str_cat("job-", i), i), std::nullopt).ok());
+    ASSERT_TRUE(store->mark_deleted(str_cat("job-", i), at(100 - i)).ok());
+  }
+  EXPECT_THAT(uids(*store), IsEmpty());
+  EXPECT_THAT(uids(*store, Which::kDeleted), ElementsAre("job-0", "job-1", "job-2"));
+  EXPECT_EQ(store->list(Which::kDeleted, nullptr, 2)->size(), 2);
+  EXPECT_THAT(*store->namespaces(), ElementsAre("team"));
+  EXPECT_EQ(store->find_deleted("team", "digits", "")->uid, "job-2");
+  EXPECT_EQ(store->find_deleted("team", "digits", "job-1")->deleted, at(99));
+  EXPECT_TRUE(absl::IsNotFound(store->find_deleted("other", "digits", "job-1").status()));
 }
 
 TEST_F(HistoryStoreTest, ARecordTakesThePlaceOfTheOneBefore) {
@@ -77,8 +97,9 @@ TEST_F(HistoryStoreTest, ARecordTakesThePlaceOfTheOneBefore) {
   ASSERT_TRUE(store->put(record("a", 0), "series").ok());
   Record changed = record("a", 0, true);
   changed.object = "{}";
+  changed.deleted = at(9);
   ASSERT_TRUE(store->put(changed, std::nullopt).ok());
-  EXPECT_EQ(store->find("a")->object, "{}");
+  EXPECT_EQ(store->find_deleted("team", "digits", "a")->object, "{}");
   EXPECT_EQ(store->series("a").value_or(""), "series");
 }
 
@@ -94,6 +115,7 @@ TEST_F(HistoryStoreTest, TheLongestOverGoWhereTheFileIsFull) {
   EXPECT_LT(left.size(), 11);
   EXPECT_LE(std::filesystem::file_size(path_), 1 << 20);
   EXPECT_TRUE(absl::IsResourceExhausted(store->put(record("huge", 50), std::string(2 << 20, 'x'))));
+  EXPECT_EQ(uids(*store), left);
 }
 
 TEST_F(HistoryStoreTest, RecordsThatAreTooOldAreForgotten) {

@@ -16,6 +16,7 @@ TEST(ControllerMetricsTest, NamesAreThoseThatDashboardsKnow) {
   metrics.leading(true);
   metrics.queue_depth(7);
   metrics.event("StragglerReplaced");
+  metrics.history_error("full");
   metrics.on_adds(2);
   metrics.on_taken(std::chrono::milliseconds(5));
   metrics.on_done(std::chrono::milliseconds(5));
@@ -34,6 +35,7 @@ TEST(ControllerMetricsTest, NamesAreThoseThatDashboardsKnow) {
            "rest_client_requests_total{code=\"<error>\",method=\"PATCH\"} 1\n",
            "leader_election_master_status{name=\"paceline-controller\"} 1\n",
            "paceline_events_total{reason=\"StragglerReplaced\"} 1\n",
+           "paceline_history_errors_total{reason=\"full\"} 1\n",
        }) {
     EXPECT_THAT(text, HasSubstr(line));
   }
