@@ -145,3 +145,41 @@ browserTest("ThousandJobsThatChangeAreDrawnByTheirWindow", { world: () => bigWor
   await seen(job(page, all[all.length - 1]!).getByText("Failed"));
   assert.ok((await page.locator(".table-body .row").count()) < 60);
 });
+
+browserTest("DeletedJobsAreListedWhereTheyAreAskedFor", { mock: { history: { kept: true } } }, async ({ page, mock, open }) => {
+  const before = mock.world.jobs.get("vision/mnist-smoke")!;
+  mock.world.remove("vision/mnist-smoke");
+  await open("#/?ns=vision&q=mnist");
+  const chip = page.getByRole("button", { name: /^Deleted/ });
+  await seen(chip);
+  assert.deepEqual(await names(page), []);
+  await chip.click();
+  await namesAre(page, ["vision/mnist-smoke"]);
+  await seen(job(page, "vision/mnist-smoke").getByText("deleted", { exact: true }));
+  assert.match(page.url(), /deleted=1/);
+  await page.getByTitle("vision/mnist-smoke", { exact: true }).click();
+  await seen(page.getByText("This is what the history has of it"));
+  assert.match(page.url(), new RegExp(encodeURIComponent(`mnist-smoke@${before.uid}`)));
+  const remove = page.getByRole("group", { name: "Actions" }).getByRole("button", { name: "Delete" });
+  assert.equal(await remove.getAttribute("aria-disabled"), "true");
+  await seen(page.getByRole("table", { name: /heat|own time/i }).or(page.locator("canvas")));
+  assert.equal(mock.listeners, 0);
+});
+
+browserTest("JobThatIsDeletedIsInTheHistory", { mock: { history: { kept: true } } }, async ({ page, mock, open }) => {
+  await open("#/jobs/vision/mnist-smoke");
+  await until("the stream", () => mock.listeners === 1);
+  await open("#/?deleted=1");
+  await seen(page.getByTitle("vision/mnist-smoke", { exact: true }));
+  await until("the list's stream", () => mock.listeners === 1);
+  mock.world.remove("vision/mnist-smoke");
+  mock.publish();
+  await seen(job(page, "vision/mnist-smoke").getByText("deleted", { exact: true }));
+});
+
+const HELD = { kept: false, why: "another replica has the file /history/jobs.db" };
+browserTest("HistoryOfAnotherReplicaIsSaid", { mock: { history: HELD }, failsRequests: true }, async ({ page, open }) => {
+  await open("#/?deleted=1");
+  await seen(page.getByText(/another replica has the file/));
+  await seen(page.getByTitle("vision/mnist-smoke", { exact: true }));
+});

@@ -1,6 +1,6 @@
 // Requests to /api/v1. An answer that is none becomes an ApiError, with the server's code, words and help.
 
-import type { HeatMap, Job, JobEvent, JobList, Log, Decision, Series, Session, TimelineItem } from "./types.ts";
+import type { HeatMap, Job, JobEvent, JobList, Log, PastList, Decision, Series, Session, TimelineItem } from "./types.ts";
 import { credentials, forgetSecret, keepToken, keepWord, secret } from "./word.ts";
 
 export const BASE = "/api/v1";
@@ -94,6 +94,7 @@ export async function signIn(token: string): Promise<Session> {
 
 export const getSession = () => json<Session>("/session");
 export const getJobs = (signal?: AbortSignal) => json<JobList>("/jobs", signal);
+export const getPast = (signal?: AbortSignal) => json<PastList>("/past", signal);
 export const getJob = (job: string, signal?: AbortSignal) => json<Job>(job, signal);
 export const getSeries = (job: string, points: number, signal?: AbortSignal) => json<Series>(`${job}/series?points=${points}`, signal);
 export const getTimeline = (job: string, signal?: AbortSignal) => json<{ items: TimelineItem[] }>(`${job}/timeline`, signal);

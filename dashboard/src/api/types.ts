@@ -8,6 +8,7 @@ export interface Session {
   cluster?: string;
   user?: string;
   namespaces?: string[] | null;
+  history?: { kept: boolean; why?: string }; // of deleted jobs; absent: none is kept
 }
 
 export interface Row {
@@ -39,12 +40,18 @@ export interface Row {
   strategy?: string;
   device?: string;
   suspended?: boolean;
+  deleted?: string; // when; the history alone has it
 }
 
 export interface JobList {
   version: string;
   jobs: Row[];
   leftOut?: string[];
+}
+
+export interface PastList {
+  jobs: Row[];
+  more: boolean; // those that were deleted last are told
 }
 
 export const ACTIONS = ["suspend", "resume", "scale", "checkpoint", "replace", "delete"] as const;

@@ -1,7 +1,7 @@
 // What the address shows. Everything that one may want to send to somebody else stands in it.
 
 import { DEFAULT_QUERY, PHASES, type Query, type SortKey } from "./rows.ts";
-import type { Phase } from "../api/types.ts";
+import type { Phase, Row } from "../api/types.ts";
 
 export const TABS = ["overview", "members", "timeline", "events", "logs", "yaml"] as const;
 export type Tab = (typeof TABS)[number];
@@ -42,6 +42,14 @@ export const jobsHref = (params?: URLSearchParams): string => withParams("#/", p
 export function jobHref(namespace: string, name: string, tab: Tab = "overview", params?: URLSearchParams): string {
   const path = `#/jobs/${encodeURIComponent(namespace)}/${encodeURIComponent(name)}`;
   return withParams(tab === "overview" ? path : `${path}/${tab}`, params);
+}
+
+// A deleted job is told from others of its name by its uid.
+export const pastName = (name: string, uid: string): string => `${name}@${uid}`;
+export const isPast = (name: string): boolean => name.includes("@");
+
+export function rowHref(row: Row): string {
+  return jobHref(row.namespace, row.deleted === undefined ? row.name : pastName(row.name, row.uid));
 }
 
 export function compareHref(a?: string, b?: string): string {
@@ -86,6 +94,7 @@ export function queryOf(params: URLSearchParams): Query {
     phases: new Set((params.get("phase") ?? "").split(",").filter((phase): phase is Phase => (PHASES as string[]).includes(phase))),
     attention: params.get("look") === "1",
     namespace: params.get("ns") ?? "",
+    deleted: params.get("deleted") === "1",
     sort: sorted ? key : DEFAULT_QUERY.sort,
     descending: sorted ? sort.startsWith("-") : DEFAULT_QUERY.descending,
   };
@@ -97,6 +106,7 @@ export function paramsOf(query: Query): URLSearchParams {
   if (query.phases.size > 0) params.set("phase", [...query.phases].join(","));
   if (query.attention) params.set("look", "1");
   if (query.namespace) params.set("ns", query.namespace);
+  if (query.deleted) params.set("deleted", "1");
   if (query.sort !== DEFAULT_QUERY.sort || query.descending !== DEFAULT_QUERY.descending)
     params.set("sort", (query.descending ? "-" : "") + query.sort);
   return params;

@@ -23,19 +23,29 @@ export interface Query {
   phases: ReadonlySet<Phase>; // empty: all
   attention: boolean;
   namespace: string; // "": all
+  deleted: boolean; // and those that the history alone has
   sort: SortKey;
   descending: boolean;
 }
 
-export const DEFAULT_QUERY: Query = { text: "", phases: new Set(), attention: false, namespace: "", sort: "created", descending: true };
+export const DEFAULT_QUERY: Query = {
+  text: "",
+  phases: new Set(),
+  attention: false,
+  namespace: "",
+  deleted: false,
+  sort: "created",
+  descending: true,
+};
 
 // Somebody should look at it: it failed, it starts again, or a member holds the others back.
 export function needsLook(row: Row): boolean {
   return (
-    row.phase === "Failed" ||
-    row.phase === "Restarting" ||
-    row.phase === "Unknown" ||
-    (row.phase === "Running" && (row.stragglers ?? 0) > 0)
+    row.deleted === undefined &&
+    (row.phase === "Failed" ||
+      row.phase === "Restarting" ||
+      row.phase === "Unknown" ||
+      (row.phase === "Running" && (row.stragglers ?? 0) > 0))
   );
 }
 

@@ -2,9 +2,11 @@
 // same object is not drawn again.
 
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
-import type { Phase, Row, Session } from "../api/types.ts";
+import { getPast } from "../api/client.ts";
+import type { PastList, Phase, Row, Session } from "../api/types.ts";
 import * as text from "../format/numbers.ts";
-import { jobHref, jobsHref, paramsOf, queryOf } from "../model/route.ts";
+import type { Jobs } from "../model/jobs.ts";
+import { jobsHref, paramsOf, queryOf, rowHref } from "../model/route.ts";
 import {
   countRows,
   holdOrder,
@@ -21,6 +23,7 @@ import { replaceAddress } from "../state/app.ts";
 import { useCell } from "../state/cell.ts";
 import { hearJobs, jobsState, reloadJobs } from "../state/live.ts";
 import { memo } from "../state/memo.ts";
+import { useFollow, useResource } from "../state/resource.ts";
 import { Age, Bar, Empty, ErrorBox, Loading, PhaseChip } from "./common.tsx";
 import { Icon, phaseIcon } from "./icons.tsx";
 
@@ -39,6 +42,8 @@ const COLUMNS: readonly (readonly [SortKey, string, string])[] = [
   ["note", "Note", ""],
 ];
 
+const NO_PAST: PastList = { jobs: [], more: false };
+
 function toneOf(row: Row): string {
   if (row.phase === "Failed") return "bar-failed";
   if (row.phase === "Succeeded") return "bar-done";
@@ -51,14 +56,20 @@ function stepText(row: Row): string {
 
 const JobRow = memo(function JobRow({ row, index, top }: { row: Row; index: number; top: number }) {
   const words = note(row);
-  const ended = row.phase === "Succeeded" || row.phase === "Failed" || row.phase === "Stopped";
+  const ended = row.deleted !== undefined || row.phase === "Succeeded" || row.phase === "Failed" || row.phase === "Stopped";
   return (
-    <div role="row" class={`row ${needsLook(row) ? "row-look" : ""}`} aria-rowindex={index + 2} style={{ top: `${top}px` }}>
+    <div
+      role="row"
+      class={`row ${needsLook(row) ? "row-look" : ""} ${row.deleted ? "row-deleted" : ""}`}
+      aria-rowindex={index + 2}
+      style={{ top: `${top}px` }}
+    >
       <div role="cell" class="c-name">
-        <a href={jobHref(row.namespace, row.name)} title={`${row.namespace}/${row.name}`}>
+        <a href={rowHref(row)} title={`${row.namespace}/${row.name}`}>
           <span class="dim namespace">{row.namespace}/</span>
           {row.name}
         </a>
+        {row.deleted && <span class="tag tag-deleted">deleted</span>}
         {row.model && <span class="tag">{row.model}</span>}
       </div>
       <div role="cell" class="c-phase">
@@ -238,14 +249,27 @@ function useSlashKey(input: { current: HTMLInputElement | null }): void {
   }, []);
 }
 
+// What the history has, where it is asked for: loaded again when a job has gone.
+function usePast(session: Session, wanted: boolean, jobs: Jobs): { rows: Row[]; note: string } {
+  const asked = wanted && session.history !== undefined;
+  const loaded = useResource((signal) => (asked ? getPast(signal) : Promise.resolve(NO_PAST)), [asked]);
+  useFollow(loaded.reload, `${jobs.size}`);
+  const list = asked ? (loaded.data ?? NO_PAST) : NO_PAST;
+  const rows = useMemo(() => list.jobs.filter((row) => !jobs.has(row.uid)), [list, jobs.size]);
+  if (asked && loaded.error) return { rows, note: `Deleted jobs can't be listed: ${loaded.error.message}` };
+  return { rows, note: list.more ? "There are more deleted jobs than are listed: these are the latest." : "" };
+}
+
 export function JobsView({ params, session }: { params: URLSearchParams; session: Session }) {
   useEffect(hearJobs, []);
   const state = useCell(jobsState);
   const query = useMemo(() => queryOf(params), [params]);
   const search = useRef<HTMLInputElement>(null);
   useSlashKey(search);
-  const counts = useMemo(() => countRows(state.jobs.values()), [state]);
-  const rows = useMemo(() => selectRows(state.jobs.values(), query), [state, query]);
+  const past = usePast(session, query.deleted, state.jobs);
+  const all = useMemo(() => [...state.jobs.values(), ...past.rows], [state, past.rows]);
+  const counts = useMemo(() => countRows(all), [all]);
+  const rows = useMemo(() => selectRows(all, query), [all, query]);
   const change = (next: Query) => replaceAddress(jobsHref(paramsOf(next)));
   const sort = (key: SortKey) =>
     change({
@@ -290,6 +314,11 @@ export function JobsView({ params, session }: { params: URLSearchParams; session
           </select>
         )}
         <Chips counts={counts} query={query} onChange={change} />
+        {session.history && (
+          <button type="button" class="chip" aria-pressed={query.deleted} onClick={() => change({ ...query, deleted: !query.deleted })}>
+            Deleted {query.deleted && <b>{text.withCommas(past.rows.length)}</b>}
+          </button>
+        )}
         <span class="shown dim" role="status">
           {rows.length === counts.all ? "" : `${text.withCommas(rows.length)} of ${text.withCommas(counts.all)}`}
         </span>
@@ -297,6 +326,11 @@ export function JobsView({ params, session }: { params: URLSearchParams; session
       {state.error && (
         <p class="stale" role="status">
           Not up to date: {state.error.message}
+        </p>
+      )}
+      {past.note && (
+        <p class="stale" role="status">
+          {past.note}
         </p>
       )}
       {state.leftOut.length > 0 && (

@@ -49,6 +49,7 @@ export interface MockOptions {
   world: World;
   place?: Session["place"];
   namespaces?: string[] | null;
+  history?: Session["history"];
 }
 
 interface Listener {
@@ -197,6 +198,7 @@ export class MockServer {
       cluster: "prod-eu",
       user: "ada@example.org",
       namespaces: this.options.namespaces ?? null,
+      ...(this.options.history ? { history: this.options.history } : {}),
     };
   }
 
@@ -217,10 +219,13 @@ export class MockServer {
     if (!known) return this.#error(response, 401, "Unauthenticated", "there is no session", "sign in with a token");
     if (path === "/session") return this.#json(response, 200, this.#session());
     if (path === "/jobs") return this.#list(response);
+    if (path === "/past") return this.#past(response);
     if (path === "/stream") return this.#stream(request, url.searchParams, response);
     const match = /^\/jobs\/([^/]+)\/([^/]+)(?:\/(.*))?$/.exec(path);
     const key = match ? `${decodeURIComponent(match[1]!)}/${decodeURIComponent(match[2]!)}` : "";
-    const job = this.world.jobs.get(key);
+    const past = this.world.past.get(key);
+    if (match && past && request.method === "GET" && !match[3]) return this.#json(response, 200, this.#pastJob(past.job, past.deleted));
+    const job = past?.job ?? this.world.jobs.get(key);
     if (!match || !job) return this.#error(response, 404, "NotFound", `there is no job ${key}`, "see /api/v1/jobs");
     if (request.method === "GET") return this.#read(job, match[3] ?? "", url.searchParams, response);
     return this.#act(job, key, request.method === "DELETE" ? "delete" : (match[3] ?? ""), body, response);
@@ -249,6 +254,19 @@ export class MockServer {
       jobs: [...world.jobs.values()].map((job) => job.row(world.now())),
       leftOut: world.leftOut,
     });
+  }
+
+  #past(response: ServerResponse): void {
+    const { history } = this.options;
+    if (!history?.kept) return this.#error(response, 503, "Unavailable", `there is no history here: ${history?.why ?? "none is kept"}`);
+    const jobs = [...this.world.past.values()].map(({ job, deleted }) => ({ ...job.row(this.world.now()), deleted }));
+    this.#json(response, 200, { jobs, more: false });
+  }
+
+  #pastJob(job: MockJob, deleted: string) {
+    const told = job.job("0", this.world.now());
+    const actions = Object.fromEntries(Object.keys(told.actions ?? {}).map((action) => [action, { allowed: false, why: "it is deleted" }]));
+    return { ...told, row: { ...told.row, deleted }, actions };
   }
 
   #sse(response: ServerResponse): void {

@@ -153,6 +153,7 @@ const NAMES = ["bert", "gpt", "resnet", "vit", "ctr", "ranker", "retriever", "as
 export class World {
   readonly jobs = new Map<string, MockJob>(); // by "namespace/name"
   readonly removed: { uid: string; version: number }[] = [];
+  readonly past = new Map<string, { job: MockJob; deleted: string }>(); // what the history has, by "namespace/name@uid"
   leftOut: string[] = [];
   version = 1;
   readonly now: () => number;
@@ -172,6 +173,7 @@ export class World {
     const job = this.jobs.get(key);
     if (!job) return;
     this.jobs.delete(key);
+    this.past.set(`${key}@${job.uid}`, { job, deleted: new Date(this.now()).toISOString() });
     this.removed.push({ uid: job.uid, version: ++this.version });
   }
 

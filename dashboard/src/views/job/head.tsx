@@ -185,6 +185,19 @@ function Notes({ job, ask }: { job: Job; ask: (action: ActionName, member?: stri
   const rebalance = status.view?.rebalance?.message;
   return (
     <div class="notes">
+      {job.row.deleted && (
+        <div class="note note-quiet" role="note">
+          <Icon name="trash" />
+          <div>
+            <p>
+              <b>
+                Deleted <Age time={job.row.deleted} suffix=" ago" />
+              </b>{" "}
+              This is what the history has of it; its logs and events are gone.
+            </p>
+          </div>
+        </div>
+      )}
       {(status.stragglers ?? []).map((each, i) => (
         <StragglerNote key={i} job={job} straggler={each} ask={(member) => ask("replace", member)} />
       ))}
@@ -241,10 +254,12 @@ export function JobHead({ job, ask }: { job: Job; ask: (action: ActionName, memb
         </h1>
         <PhaseChip phase={row.phase} />
         <span class="job-facts dim">{[row.model, row.strategy, row.device].filter(Boolean).join(" · ")}</span>
-        <a class="button small" href={compareHref(`${row.namespace}/${row.name}`)}>
-          <Icon name="compare" size={14} />
-          Compare
-        </a>
+        {row.deleted === undefined && (
+          <a class="button small" href={compareHref(`${row.namespace}/${row.name}`)}>
+            <Icon name="compare" size={14} />
+            Compare
+          </a>
+        )}
         <span class="gap" />
         <Actions job={job} ask={ask} />
       </div>

@@ -3,8 +3,9 @@
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { getJob, jobPath } from "../../api/client.ts";
 import type { ActionName, Job } from "../../api/types.ts";
-import { jobHref, jobsHref, TABS, type Route, type Tab } from "../../model/route.ts";
-import { Cell } from "../../state/cell.ts";
+import { isPast, jobHref, jobsHref, pastName, TABS, type Route, type Tab } from "../../model/route.ts";
+import { session } from "../../state/app.ts";
+import { Cell, useCell } from "../../state/cell.ts";
 import { hearJob } from "../../state/live.ts";
 import { useResource } from "../../state/resource.ts";
 import { Empty, ErrorBox, Loading } from "../common.tsx";
@@ -82,7 +83,7 @@ export function JobView({ route }: { route: Extract<Route, { view: "job" }> }) {
   const newer = useMemo(() => new Cell(0), [path]);
   const there = loaded.data !== null;
   useEffect(() => {
-    if (!there) return;
+    if (!there || isPast(route.name)) return;
     return hearJob(`${route.namespace}/${route.name}`, {
       onJob: setLive,
       onSeries: () => {
@@ -91,11 +92,18 @@ export function JobView({ route }: { route: Extract<Route, { view: "job" }> }) {
     });
   }, [path, there]);
   const job = live === undefined ? loaded.data : live;
+  const inside = useCell(session);
+  const kept = live === null && inside.kind === "in" && inside.session.history?.kept ? loaded.data?.row.uid : undefined;
   if (job) return <Found job={job} route={route} path={path} newer={newer} />;
   if (live === null || loaded.error?.code === "NotFound") {
     return (
       <Empty title={`There is no job ${route.namespace}/${route.name}`}>
         <p class="dim">It may have been deleted.</p>
+        {kept && (
+          <p>
+            <a href={jobHref(route.namespace, pastName(route.name, kept))}>See what the history has of it</a>
+          </p>
+        )}
         <p>
           <a href={jobsHref()}>See all jobs</a>
         </p>

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { compareHref, jobHref, paramsOf, parseRoute, queryOf, tokenIn } from "../../../../dashboard/src/model/route.ts";
+import { compareHref, isPast, jobHref, paramsOf, parseRoute, queryOf, rowHref, tokenIn } from "../../../../dashboard/src/model/route.ts";
 import { DEFAULT_QUERY } from "../../../../dashboard/src/model/rows.ts";
 
 test("AddressesOfViewsRoundTrip", () => {
@@ -14,6 +14,16 @@ test("AddressesOfViewsRoundTrip", () => {
   assert.equal(parseRoute(compareHref("a/b", "c/d")).view, "compare");
 });
 
+test("DeletedJobsAreToldByTheirUid", () => {
+  const row = { namespace: "a", name: "x", uid: "1-2", phase: "Stopped" } as const;
+  const names = [row, { ...row, deleted: "2026-01-31T12:00:00Z" }].map((each) => {
+    const route = parseRoute(rowHref(each));
+    return route.view === "job" ? route.name : "";
+  });
+  assert.deepEqual(names, ["x", "x@1-2"]);
+  assert.deepEqual(names.map(isPast), [false, true]);
+});
+
 test("AddressesThatAreNoneAreUnknown", () => {
   for (const hash of ["#/jobs", "#/jobs/a/b/nothing", "#/jobs/a/b/logs/c", "#/other", "#/jobs/%E0%A4%A/b/x"])
     assert.equal(parseRoute(hash).view, "unknown", hash);
@@ -25,6 +35,7 @@ test("QueryOfTheListRoundTrips", () => {
     phases: new Set(["Failed", "Running"] as const),
     attention: true,
     namespace: "a",
+    deleted: true,
     sort: "loss",
     descending: true,
   } as const;
