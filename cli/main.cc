@@ -109,8 +109,8 @@ int run(int argc, char** argv) {
   cli::add_replace(app, session);
   cli::add_delete(app, session);
   cli::add_dashboard(app, session);
+  cli::add_plot(app, session);
   if (!session.kubectl) {
-    cli::add_plot(app, session);
     cli::add_generate(app, session);
     cli::add_simulate(app, session);
     cli::add_completion(app, session);

@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "base/clock.h"
 #include "base/ids.h"
+#include "cli/cluster/dashboard_client.h"
 #include "cli/cluster/job_client.h"
 #include "cli/view/terminal.h"
 #include "controller/cluster/kube/pause.h"
@@ -20,7 +21,8 @@ namespace paceline::cli {
 
 struct Call {
   JobSource& jobs;
-  JobClient* client = nullptr;  // on a cluster: the same, for what only an API server has
+  JobClient* client = nullptr;                 // on a cluster: the same, for what only an API server has
+  const DashboardClient* dashboard = nullptr;  // of its controller, where one was named
   std::stop_token stop = {};
   std::string ns;  // that names are of
   bool all_namespaces = false;
@@ -36,6 +38,7 @@ struct GetOptions {
   std::string name;              // empty: all
   std::string output = "table";  // table, wide, json, yaml, name
   bool watch = false;            // then those that change, until asked to end: CANCELLED
+  bool all = false;              // and those that are deleted. REQUIRES: not watch
 };
 absl::Status get_jobs(Call& call, const GetOptions& options);
 absl::Status describe_job(Call& call, const std::string& name);

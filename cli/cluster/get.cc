@@ -1,5 +1,7 @@
 // get, describe: what the API server has, for people and for programs.
 
+#include <algorithm>
+#include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -46,7 +48,7 @@ class JobPrinter {
 
  private:
   void print_whole(std::vector<Json> objects) {
-    const bool list = options_.name.empty() && !options_.watch;
+    const bool list = (options_.name.empty() && !options_.watch) || options_.all;
     std::vector<Json> shown;
     if (list) {
       shown.push_back(list_of(std::move(objects)));
@@ -85,8 +87,34 @@ class JobPrinter {
   bool header_printed_ = false;
 };
 
-// Of all jobs, or of the one that is named.
+// The history of the controller's dashboard has them.
+absl::StatusOr<std::vector<Json>> deleted_jobs(Call& call, const GetOptions& options) {
+  if (call.dashboard == nullptr) return no_dashboard("deleted jobs");
+  const std::string ns = call.all_namespaces ? "" : str_cat("&namespace=", call.ns);
+  PL_ASSIGN_OR_RETURN(const std::string text, call.dashboard->get(str_cat("/past?objects=1", ns)));
+  PL_ASSIGN_OR_RETURN(const Json answer, kube::parse_json(text));
+  std::vector<Json> found;
+  for (const Json& object : kube::list_at(answer, {"jobs"})) {
+    if (options.name.empty() || kube::text_at(object, {"metadata", "name"}) == options.name)
+      found.push_back(object);
+  }
+  if (kube::flag_at(answer, {"more"}))
+    call.err << "the history has more deleted jobs than are told at once: the latest are listed\n";
+  return found;
+}
+
+// Of all jobs, or of those that are named so.
 absl::StatusOr<JobSource::Listed> listed(Call& call, const GetOptions& options) {
+  if (options.all) {
+    PL_ASSIGN_OR_RETURN(std::vector<Json> deleted, deleted_jobs(call, options));
+    GetOptions present = options;
+    present.all = false;
+    auto all = listed(call, present);
+    if (absl::IsNotFound(all.status()) && !deleted.empty()) all = JobSource::Listed{};
+    PL_RETURN_IF_ERROR(all.status());
+    std::ranges::move(deleted, std::back_inserter(all->objects));
+    return all;
+  }
   if (options.name.empty()) return call.jobs.list_jobs(call.all_namespaces ? "" : call.ns);
   PL_ASSIGN_OR_RETURN(Json object, call.jobs.job(call.ns, options.name));
   JobSource::Listed one;

@@ -126,6 +126,7 @@ JobView read_job(const Json& object) {
   job.resource_version = kube::text_at(object, {"metadata", "resourceVersion"});
   job.generation = kube::integer_at(object, {"metadata", "generation"});
   job.deleting = !kube::text_at(object, {"metadata", "deletionTimestamp"}).empty();
+  job.deleted = !kube::text_at(object, {"metadata", "annotations", kube::kDeletedAnnotation}).empty();
   job.created = kube::parse_time(kube::text_at(object, {"metadata", "creationTimestamp"}));
   job.seen = !kube::text_at(object, {"status", "phase"}).empty();
   job.suspended = kube::flag_at(object, {"spec", "runPolicy", "suspend"});
@@ -204,10 +205,10 @@ std::vector<Row> job_rows(const std::vector<JobView>& jobs, bool wide, bool all_
     const RunState state = run_state_of(job, nullptr, {}, now);
     Row row;
     if (all_namespaces) row.push_back(job.ns);
-    const char* const waits = state.reason == plan::kTooFewMembers ? ", waits"
-                              : is_stale(state)                    ? ", stale"
-                                                                   : "";
-    row.insert(row.end(), {job.name, str_cat(state.phase, waits), str_cat(job.ready, "/", job.wanted)});
+    const char* const beside = job.deleted                            ? ", deleted"
+                               : state.reason == plan::kTooFewMembers ? ", waits"
+                                                                      : "";
+    row.insert(row.end(), {job.name, str_cat(state.phase, beside), str_cat(job.ready, "/", job.wanted)});
     for (std::string& cell : progress_cells(state)) row.push_back(std::move(cell));
     row.insert(row.end(), {str_cat(job.status.restarts.total), age_text(job.created, now)});
     if (wide) {

@@ -19,8 +19,8 @@ namespace paceline::cli {
 struct JobView {
   std::string ns, name, uid, resource_version;
   std::int64_t generation = 0;
-  bool deleting = false;
-  bool seen = false;  // a controller has written a status
+  bool deleting = false, deleted = false;  // deleted: a history alone has it
+  bool seen = false;                       // a controller has written a status
   bool suspended = false;
   std::string managed_by, queue;
   std::int64_t wanted = 0, ready = 0;  // pods

@@ -58,6 +58,13 @@ absl::Status run_on_cluster(Session& session, const ClusterFlags& flags, std::st
   call.client = &client;
   call.ns = !flags.ns.empty() ? flags.ns : access.ns.empty() ? "default" : access.ns;
   call.all_namespaces = flags.all_namespaces;
+  std::unique_ptr<DashboardClient> dashboard;
+  if (const std::string url =
+          flags.dashboard.empty() ? variable("PACELINE_DASHBOARD").value_or("") : flags.dashboard;
+      flags.asks_dashboard && !url.empty()) {
+    PL_ASSIGN_OR_RETURN(dashboard, DashboardClient::open(url, *access.credentials, session.clock));
+    call.dashboard = dashboard.get();
+  }
   const absl::Status status = work(call);
   std::cout.flush();
   return status;
@@ -86,9 +93,15 @@ std::shared_ptr<ClusterFlags> add_cluster_flags(CLI::App& command, const Session
   return flags;
 }
 
+void add_dashboard_flag(CLI::App& command, ClusterFlags& flags) {
+  add_value(command, "--dashboard", flags.dashboard, "URL",
+            "The controller's dashboard, which has the history (default: $PACELINE_DASHBOARD)")
+      ->group(kClusterGroup);
+}
+
 bool is_on_cluster(const Session& session, const ClusterFlags& flags) {
   return session.kubectl || flags.cluster || flags.all_namespaces || !flags.context.empty() ||
-         !flags.kubeconfig.empty() || !flags.ns.empty();
+         !flags.kubeconfig.empty() || !flags.ns.empty() || !flags.dashboard.empty();
 }
 
 bool take_name(Session& session, const ClusterFlags& flags, const std::string& text, std::string& name) {

@@ -16,14 +16,18 @@ inline constexpr const char* kClusterGroup = "On a cluster";  // of options, in 
 
 struct ClusterFlags {
   bool cluster = false;
-  std::string context, kubeconfig, ns;
+  std::string context, kubeconfig, ns, dashboard;
   bool all_namespaces = false;
+  bool asks_dashboard = false;  // this call needs what only a controller's dashboard knows
 };
 
 enum class Where : std::uint8_t { kBoth, kClusterOnly };
 // Adds --cluster, --context, --kubeconfig and -n, and -A where asked for.
 std::shared_ptr<ClusterFlags> add_cluster_flags(CLI::App& command, const Session& session, Where where,
                                                 bool with_all = false);
+
+// Adds --dashboard, of a command that asks a controller's dashboard.
+void add_dashboard_flag(CLI::App& command, ClusterFlags& flags);
 
 // Whether a command that works on both is for a cluster.
 bool is_on_cluster(const Session& session, const ClusterFlags& flags);

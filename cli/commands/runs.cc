@@ -14,7 +14,7 @@ void add_get(CLI::App& app, Session& session) {
       "get", session.kubectl ? "List jobs, or one of them" : "List runs, newest first, or jobs of a cluster");
   struct Options {
     std::string name, output = "table";
-    bool watch = false;
+    bool watch = false, all = false;
   };
   auto options = std::make_shared<Options>();
   add_value(*command, "NAME", options->name, "", "Name of a run, or of a job on a cluster (default: all)");
@@ -23,14 +23,23 @@ void add_get(CLI::App& app, Session& session) {
   auto flags = add_cluster_flags(*command, session, Where::kBoth, true);
   command->add_flag("-w,--watch", options->watch, "Then print those that change, until ctrl-C")
       ->group(kClusterGroup);
+  command->add_flag("--all", options->all, "And jobs that are deleted, from the dashboard's history")
+      ->group(kClusterGroup);
+  add_dashboard_flag(*command, *flags);
   command->footer(session.examples({{false, "get"},
                                     {false, "get digits-allreduce -o json"},
                                     {true, "get -n team-a"},
-                                    {true, "get -A -o wide"}}));
+                                    {true, "get -A -o wide"},
+                                    {true, "get -n team-a --all --dashboard http://127.0.0.1:8090"}}));
   command->callback([&session, options, flags] {
     if (options->watch && !is_on_cluster(session, *flags))
       return session.fail(kExitUsage, "--watch is for jobs on a cluster; `paceline top` watches a run");
-    GetOptions get{.name = "", .output = options->output, .watch = options->watch};
+    if (options->all && !is_on_cluster(session, *flags))
+      return session.fail(kExitUsage, "--all is for jobs on a cluster; all runs that there are are listed");
+    if (options->all && options->watch)
+      return session.fail(kExitUsage, "--all and --watch don't go together: a deleted job does not change");
+    flags->asks_dashboard = options->all;
+    GetOptions get{.name = "", .output = options->output, .watch = options->watch, .all = options->all};
     if (!take_name(session, *flags, options->name, get.name)) return;
     if (!get.name.empty() && flags->all_namespaces)
       return session.fail(kExitUsage, "a job is of one namespace: say which by -n, not -A");

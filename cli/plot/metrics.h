@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -36,5 +37,9 @@ struct RunMetrics {
 
 // Never fails: lines that make no sense are counted and skipped, lines of other types are ignored.
 RunMetrics parse_metrics(std::string_view text);
+
+// The same from two answers of a dashboard, JOB/series and JOB/heatmap?parts=step (docs/dashboard-api.md).
+// Nothing: they are no such answers.
+std::optional<RunMetrics> metrics_of(std::string_view series, std::string_view heat_map);
 
 }  // namespace paceline::cli

@@ -252,5 +252,33 @@ TEST(ChartTest, TicksAreRoundAndInside) {
   EXPECT_EQ(tick_label(-0.0, 1), "0");
 }
 
+constexpr const char* kSeries =
+    R"({"step":[0,4],"loss":[2.5,null],"evaluations":[{"step":4,"loss":1,"accuracy":null}]})";
+constexpr const char* kMap =
+    R"({"steps":[0,2],"members":[{"name":"worker-0"},{"name":"worker-1"}],"values":{"step":[[1,2],[null,3]]}})";
+
+TEST(PlotTest, AnswersOfADashboardAreMetrics) {
+  const auto metrics = metrics_of(kSeries, kMap);
+  ASSERT_TRUE(metrics);
+  ASSERT_EQ(metrics->steps.size(), 2U);
+  EXPECT_EQ(metrics->steps[0].loss, 2.5);
+  EXPECT_TRUE(std::isnan(metrics->steps[1].loss));
+  ASSERT_EQ(metrics->evaluations.size(), 1U);
+  EXPECT_EQ(metrics->evaluations[0].loss, 1);
+  ASSERT_EQ(metrics->members.at("worker-0").size(), 2U);
+  ASSERT_EQ(metrics->members.at("worker-1").size(), 1U);
+  EXPECT_EQ(metrics->members.at("worker-1")[0].step, 2);
+  EXPECT_EQ(metrics->members.at("worker-1")[0].step_ms, 3);
+}
+
+TEST(PlotTest, OtherAnswersAreNoMetrics) {
+  for (const char* map :
+       {"", "[]", "{}", R"({"members":[],"values":[]})", R"({"members":[{"name":"a"}],"values":{"step":[]}})",
+        R"({"steps":[1],"members":[{"name":"a"}],"values":{"step":[[1,2]]}})",
+        R"({"steps":[],"members":[{}],"values":{"step":[[]]}})"})
+    EXPECT_FALSE(metrics_of(kSeries, map)) << map;
+  EXPECT_FALSE(metrics_of(R"({"step":[1],"loss":[]})", kMap));
+}
+
 }  // namespace
 }  // namespace paceline::cli
