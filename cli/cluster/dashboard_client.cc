@@ -2,6 +2,7 @@
 
 #include <stop_token>
 
+#include "base/file.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "controller/cluster/kube/curl_transport.h"
@@ -12,6 +13,7 @@ namespace paceline::cli {
 namespace {
 
 constexpr std::size_t kMaxShownBytes = 500;
+constexpr std::size_t kMostPemBytes = 64 << 10;
 constexpr Duration kCallLimit = std::chrono::seconds(30);
 constexpr int kOk = 200;
 
@@ -56,11 +58,12 @@ absl::Status no_dashboard(const std::string& what) {
   return absl::InvalidArgumentError(
       str_cat(what,
               " are told by the dashboard of the controller: name its address by --dashboard URL or "
-              "$PACELINE_DASHBOARD, http://127.0.0.1:8090 for instance after `kubectl -n paceline-system "
-              "port-forward service/paceline 8090`"));
+              "$PACELINE_DASHBOARD, https://localhost:8090 for instance after `kubectl -n paceline-system "
+              "port-forward service/paceline 8090`, and its authority by --dashboard-ca FILE"));
 }
 
 absl::StatusOr<std::unique_ptr<DashboardClient>> DashboardClient::open(const std::string& url,
+                                                                       const std::string& ca_file,
                                                                        kube::Credentials& credentials,
                                                                        const Clock& clock) {
   PL_RETURN_IF_ERROR(check_dashboard_url(url));
@@ -74,8 +77,12 @@ absl::StatusOr<std::unique_ptr<DashboardClient>> DashboardClient::open(const std
     return absl::UnauthenticatedError(
         "the kubeconfig's user has no token, and the controller's dashboard knows its viewers by that alone: "
         "name a context with one (`kubectl create token NAME` makes one of a ServiceAccount)");
-  PL_ASSIGN_OR_RETURN(auto transport, kube::open_curl_transport(
-                                          {.server = url}, kube::fixed_credentials(token), Logger::none()));
+  kube::Endpoint endpoint{.server = url};
+  if (!ca_file.empty()) {
+    PL_ASSIGN_OR_RETURN(endpoint.ca_pem, read_file(ca_file, kMostPemBytes));
+  }
+  PL_ASSIGN_OR_RETURN(auto transport,
+                      kube::open_curl_transport(endpoint, kube::fixed_credentials(token), Logger::none()));
   return std::make_unique<DashboardClient>(std::move(transport), url);
 }
 

@@ -16,9 +16,11 @@ namespace paceline::cli {
 
 class DashboardClient {
  public:
-  // `url`: http://127.0.0.1:8090. A token goes to it: INVALID_ARGUMENT for one that would be sent in the
-  // clear over a network. UNAUTHENTICATED: these credentials have none.
+  // `url`: https://paceline.example.org. A token goes to it: INVALID_ARGUMENT for one that would be sent in
+  // the clear over a network. `ca_file`: the authority of its certificate, PEM; empty: the system's. An error
+  // of read_file() for one that can't be read. UNAUTHENTICATED: these credentials have no token.
   static absl::StatusOr<std::unique_ptr<DashboardClient>> open(const std::string& url,
+                                                               const std::string& ca_file,
                                                                kube::Credentials& credentials,
                                                                const Clock& clock);
   DashboardClient(std::unique_ptr<kube::Transport> transport, std::string url)

@@ -62,7 +62,9 @@ absl::Status run_on_cluster(Session& session, const ClusterFlags& flags, std::st
   if (const std::string url =
           flags.dashboard.empty() ? variable("PACELINE_DASHBOARD").value_or("") : flags.dashboard;
       flags.asks_dashboard && !url.empty()) {
-    PL_ASSIGN_OR_RETURN(dashboard, DashboardClient::open(url, *access.credentials, session.clock));
+    const std::string authority =
+        flags.dashboard_ca.empty() ? variable("PACELINE_DASHBOARD_CA").value_or("") : flags.dashboard_ca;
+    PL_ASSIGN_OR_RETURN(dashboard, DashboardClient::open(url, authority, *access.credentials, session.clock));
     call.dashboard = dashboard.get();
   }
   const absl::Status status = work(call);
@@ -96,6 +98,9 @@ std::shared_ptr<ClusterFlags> add_cluster_flags(CLI::App& command, const Session
 void add_dashboard_flag(CLI::App& command, ClusterFlags& flags) {
   add_value(command, "--dashboard", flags.dashboard, "URL",
             "The controller's dashboard, which has the history (default: $PACELINE_DASHBOARD)")
+      ->group(kClusterGroup);
+  add_value(command, "--dashboard-ca", flags.dashboard_ca, "FILE",
+            "The authority of its certificate, in PEM (default: $PACELINE_DASHBOARD_CA, else the system's)")
       ->group(kClusterGroup);
 }
 

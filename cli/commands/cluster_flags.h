@@ -16,7 +16,7 @@ inline constexpr const char* kClusterGroup = "On a cluster";  // of options, in 
 
 struct ClusterFlags {
   bool cluster = false;
-  std::string context, kubeconfig, ns, dashboard;
+  std::string context, kubeconfig, ns, dashboard, dashboard_ca;
   bool all_namespaces = false;
   bool asks_dashboard = false;  // this call needs what only a controller's dashboard knows
 };
@@ -26,7 +26,7 @@ enum class Where : std::uint8_t { kBoth, kClusterOnly };
 std::shared_ptr<ClusterFlags> add_cluster_flags(CLI::App& command, const Session& session, Where where,
                                                 bool with_all = false);
 
-// Adds --dashboard, of a command that asks a controller's dashboard.
+// Adds --dashboard and --dashboard-ca, of a command that asks a controller's dashboard.
 void add_dashboard_flag(CLI::App& command, ClusterFlags& flags);
 
 // Whether a command that works on both is for a cluster.

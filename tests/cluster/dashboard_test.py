@@ -11,6 +11,7 @@ import re
 import ssl
 import subprocess
 import tempfile
+import unittest
 from urllib.parse import urlsplit
 
 import unittest_report
@@ -62,16 +63,17 @@ class Viewer:
             yield from events_of(response)
 
 
-@needs_cluster
-class DashboardTest(CommandCase, ClusterCase):
+class DashboardCase(CommandCase, ClusterCase):
     node_count = 1
-    host = tls = log = None   # of the program's one controller
+    host = tls = log = None   # of the program's one controller without a history
 
     def setUp(self):
         super().setUp()
-        if DashboardTest.host is None:
+        if DashboardCase.host is None:
             self.define_jobs()
-            self.start_controller()
+            self.give_rights()
+            DashboardCase.host, DashboardCase.log, _ = self.start_controller(CONFIG, unittest.addModuleCleanup)
+            DashboardCase.tls = ssl.create_default_context(cadata=self.find_authority())
         self.other = f"{self.namespace[:60]}-b"
         self.kubectl("create", "namespace", self.other)
         self.addCleanup(self.kubectl, "delete", "namespace", self.other, "--wait=false")
@@ -81,30 +83,33 @@ class DashboardTest(CommandCase, ClusterCase):
         for ns in (self.namespace, self.other):
             self.kubectl("apply", f"--namespace={ns}", "-f", "-", text=json.dumps(digits))
 
-    def start_controller(self):
-        """A process of this machine with the rights that the chart gives, and nothing else."""
+    def give_rights(self):
+        """Those that the chart gives, and nothing else."""
         self.kubectl("create", "namespace", HOME)
         rendered = template("--set", "config.dashboard.address=0.0.0.0:8090").stdout
         objects = [each for each in yaml.safe_load_all(rendered) if each and each["kind"] in ROLES]
         self.kubectl("apply", f"--namespace={HOME}", "-f", "-", text=json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
+
+    def start_controller(self, settings, cleanup):
+        """A process of this machine with those rights: where its dashboard is, its log, and the process."""
         folder = tempfile.TemporaryDirectory(prefix="paceline-dashboard-")
-        type(self).addClassCleanup(folder.cleanup)
+        cleanup(folder.cleanup)
         config, log = pathlib.Path(folder.name) / "controller.yaml", pathlib.Path(folder.name) / "log"
-        config.write_text(json.dumps(CONFIG))
+        config.write_text(json.dumps(settings))
         token = self.kubectl("create", "token", "paceline", f"--namespace={HOME}", "--duration=1h").strip()
         with log.open("w") as out:
             process = subprocess.Popen([CONTROLLER, "--config", config, "--kubeconfig", self.kubeconfig(token, pathlib.Path(folder.name))],
                                        stdin=subprocess.DEVNULL, stdout=out, stderr=out)
-        type(self).addClassCleanup(process.wait)
-        type(self).addClassCleanup(process.terminate)
+        cleanup(process.wait)
+        cleanup(process.terminate)
         found = processes.wait_until("the dashboard", WAIT_SECONDS, lambda: re.search(r"the dashboard is on port (\d+)", log.read_text()))
-        authority = processes.wait_until("the authority", WAIT_SECONDS, lambda: self.authorities())
-        DashboardTest.host, DashboardTest.log = f"127.0.0.1:{found[1]}", log
-        DashboardTest.tls = ssl.create_default_context(cadata=base64.b64decode(authority[0]["data"]["tls.crt"]).decode())
+        return f"127.0.0.1:{found[1]}", log, process
 
-    def authorities(self):
-        secrets = self.get("secrets", "--all-namespaces", "--field-selector=metadata.name=paceline-controller-authority")
-        return secrets["items"]
+    def find_authority(self):
+        """In PEM."""
+        found = processes.wait_until("the authority", WAIT_SECONDS, lambda: self.get(
+            "secrets", "--all-namespaces", "--field-selector=metadata.name=paceline-controller-authority")["items"])
+        return base64.b64decode(found[0]["data"]["tls.crt"]).decode()
 
     def at_controller(self, **headers):
         return Viewer(self.host, self.tls, **headers)
@@ -138,6 +143,9 @@ class DashboardTest(CommandCase, ClusterCase):
     def wait_until_known(self, viewer, jobs):
         processes.wait_until("the jobs", WAIT_SECONDS, lambda: set(jobs) <= set(viewer.jobs()))
 
+
+@needs_cluster
+class DashboardTest(DashboardCase):
     def actions_told(self):
         """By events of the job."""
         events = self.get("events", "--field-selector", "involvedObject.name=digits,reason=UserAction")["items"]
@@ -299,6 +307,132 @@ class DashboardTest(CommandCase, ClusterCase):
         self.wait_until_known(admin, [f"{self.namespace}/digits"])
         self.assertEqual(admin.ask("POST", f"{self.own()}/resume")[0], 202)
         self.assertEqual(self.actions_told(), [f"{session['user']} asked by the dashboard to resume it"])
+
+
+class Replica:
+    """A controller with a history at this path, while it runs."""
+
+    def __init__(self, test, path):
+        config = dict(CONFIG, dashboard={"address": "127.0.0.1:0", "history": {"path": str(path)}})
+        self.host, self.log, self.process = test.start_controller(config, test.addCleanup)
+        port = processes.wait_until("its port", WAIT_SECONDS, lambda: re.search(r"health and metrics are on port (\d+)", self.log.read_text()))
+        self.health = f"127.0.0.1:{port[1]}"
+
+    def viewer(self, token):
+        return Viewer(self.host, Authorization=f"Bearer {token}")
+
+    def errors(self, reason):
+        with Viewer(self.health).answer("GET", "/metrics") as response:
+            return f'paceline_history_errors_total{{reason="{reason}"}}' in response.read().decode()
+
+    def end(self):
+        self.process.terminate()
+        self.process.wait(WAIT_SECONDS)
+
+
+@needs_cluster
+class HistoryTest(DashboardCase):
+    """What a controller's history keeps beyond its process and beyond a job, and that it costs nobody anything where it is broken."""
+
+    def setUp(self):
+        super().setUp()
+        folder = tempfile.TemporaryDirectory(prefix="paceline-history-")
+        self.addCleanup(folder.cleanup)
+        self.path = pathlib.Path(folder.name) / "jobs.db"
+        self.ada = self.token("ada", "view")
+
+    def train(self, viewer, step):
+        """The status says that the job has taken this step; the dashboard has seen it."""
+        status = {"startTime": "2026-01-31T12:00:00Z", "phase": "Running", "progress": {"step": step, "totalSteps": 100, "loss": 1 / step}}
+        self.kubectl("patch", "tj", "digits", "--subresource=status", "--type=merge", "-p", json.dumps({"status": status}))
+        processes.wait_until(f"step {step}", WAIT_SECONDS, lambda: self.steps(viewer)[-1:] == [step])
+
+    def steps(self, viewer, name="digits"):
+        status, series = viewer.ask("GET", f"{self.own(name)}/series")
+        return series["step"] if status == 200 else []
+
+    def past(self, viewer):
+        status, listed = viewer.ask("GET", "/past")
+        return [(row["namespace"], row["name"], row["phase"], row["uid"]) for row in listed["jobs"]] if status == 200 else status
+
+    def test_series_and_deleted_jobs_outlive_the_controller(self):
+        first = Replica(self, self.path)
+        viewer = first.viewer(self.ada)
+        for step in (10, 20):
+            self.train(viewer, step)
+        uid = self.get("tj", "digits")["metadata"]["uid"]
+        first.end()
+
+        second = Replica(self, self.path)
+        viewer = second.viewer(self.ada)
+        processes.wait_until("the steps from before", WAIT_SECONDS, lambda: self.steps(viewer) == [10, 20])
+        self.train(viewer, 30)
+        self.assertEqual(viewer.ask("GET", "/session")[1]["history"], {"kept": True})
+        self.assertEqual(self.past(viewer), [])
+        for ns in (self.namespace, self.other):
+            self.kubectl("delete", f"--namespace={ns}", "tj", "digits")
+        processes.wait_until("the deleted job", WAIT_SECONDS, lambda: self.past(viewer) == [(self.namespace, "digits", "Stopped", uid)])
+
+        gone = f"digits@{uid}"
+        for name in ("digits", gone):
+            self.assertEqual(self.steps(viewer, name), [10, 20, 30])
+            self.assertIn("deleted", viewer.ask("GET", self.own(name))[1]["row"])
+        self.assertEqual(viewer.ask("GET", f"{self.own(gone)}/events")[1], {"events": []})
+        self.assertEqual(viewer.ask("GET", f"{self.own(gone)}/logs")[1], {"logs": []})
+        editor = second.viewer(self.token("editor", "edit"))
+        self.assertEqual(editor.ask("POST", f"{self.own(gone)}/suspend")[0], 409)
+        self.assertEqual(editor.ask("DELETE", self.own(gone))[0], 409)
+        self.assertEqual(viewer.ask("GET", f"/jobs/{self.other}/digits")[0], 403)
+        self.assertEqual(self.past(second.viewer(self.token("nobody"))), [])
+        second.end()
+
+        third = Replica(self, self.path)   # what the command line prints is of a controller that never saw the job
+        processes.wait_until("the history", WAIT_SECONDS, lambda: self.past(third.viewer(self.ada)) == [(self.namespace, "digits", "Stopped", uid)])
+        options = ("--dashboard", f"http://{third.host}", "--kubeconfig", self.kubeconfig(self.ada, self.folder))
+        self.assertRegex(self.paceline("get", "--all", *options), r"(?m)^digits +Running, deleted ")
+        listed = json.loads(self.paceline("get", "digits", "--all", "-o", "json", *options))
+        self.assertEqual([item["metadata"]["uid"] for item in listed["items"]], [uid])
+        self.assertIn("<svg", self.paceline("plot", "digits", "-o", "-", *options))
+        self.refused(2, "--dashboard URL", "get", "--all", *options[2:])
+        self.refused(3, "there is no job", "plot", "none", *options)
+        authority = self.folder / "authority.pem"
+        authority.write_text(self.find_authority())
+        safe = ("--dashboard", f"https://{self.host}", *options[2:])
+        self.refused(4, "no history is kept", "get", "--all", "--dashboard-ca", authority, *safe)
+        self.refused(4, "can't ask the dashboard", "get", "--all", *safe)   # it trusts nobody whom it does not know
+        self.refused(4, "can't ask the dashboard", "get", "--all", "--dashboard", "http://127.0.0.1:1", *options[2:])
+
+    def test_one_replica_keeps_it_and_another_does_without(self):
+        first = Replica(self, self.path)
+        self.train(first.viewer(self.ada), 10)
+        second = Replica(self, self.path)
+        viewer = second.viewer(self.ada)
+        processes.wait_until("its word", WAIT_SECONDS, lambda: second.errors("held"))
+        self.assertFalse(viewer.ask("GET", "/session")[1]["history"]["kept"])
+        self.assertEqual(self.past(viewer), 503)
+        self.wait_until_known(viewer, [f"{self.namespace}/digits"])
+
+    def test_a_damaged_file_costs_the_history_alone(self):
+        self.path.write_bytes(b"no database" * 1000)
+        viewer = Replica(self, self.path).viewer(self.ada)
+        self.train(viewer, 10)
+        processes.wait_until("a new one", WAIT_SECONDS, lambda: self.past(viewer) == [])
+        self.assertTrue(self.path.with_name("jobs.db.damaged").exists())
+
+    def test_a_full_disk_costs_the_history_alone(self):
+        disk = self.path.parent / "disk"
+        disk.mkdir()
+        mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", disk], capture_output=True, text=True)
+        if mounted.returncode != 0:
+            self.skipTest(f"no file system can be mounted here: {mounted.stderr.strip()}")
+        self.addCleanup(subprocess.run, ["umount", "--lazy", disk], check=True)
+        with contextlib.suppress(OSError):
+            (disk / "filled").write_bytes(b"x" * (64 << 10))
+        replica = Replica(self, disk / "jobs.db")
+        viewer = replica.viewer(self.ada)
+        processes.wait_until("its word", WAIT_SECONDS, lambda: replica.errors("full") or replica.errors("failed"))
+        self.train(viewer, 10)
+        self.assertIn(f"{self.namespace}/digits", viewer.jobs())
 
 
 if __name__ == "__main__":

@@ -108,7 +108,7 @@ TEST(DashboardUrlTest, UsersWithoutATokenAreTold) {
   const CallClock clock;
   const auto credentials = kube::fixed_credentials({.headers = {{"Impersonate-User", "ada"}}});
   EXPECT_TRUE(
-      absl::IsUnauthenticated(DashboardClient::open("http://127.0.0.1:1", *credentials, clock).status()));
+      absl::IsUnauthenticated(DashboardClient::open("http://127.0.0.1:1", "", *credentials, clock).status()));
 }
 
 }  // namespace
