@@ -68,7 +68,7 @@ std::string begun_phase(std::string_view reason, const Json& object) {
   return is_end ? phase_of(object) : "";
 }
 
-// What the kubelet and the scheduler say of a pod is of kind Pod.
+// Kubelets and the scheduler speak of pods.
 std::string_view kind_of(const jobs::EventView& event, const Json& object) {
   if (event.object.starts_with("pod/")) return "Pod";
   const auto found = std::ranges::find(kKinds, event.reason, &Kind::reason);

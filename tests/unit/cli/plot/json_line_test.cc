@@ -11,7 +11,7 @@ TEST(JsonLineTest, ObjectsAreRead) {
   EXPECT_EQ(parse_json_line(R"({"step": 3})")["step"], 3);
 }
 
-TEST(JsonLineTest, WhatIsNoObjectIsNull) {
+TEST(JsonLineTest, OtherThingsThanObjectsAreNull) {
   for (const char* line : {"", "3", "[1]", "{\"step\": ", "null"})
     EXPECT_TRUE(parse_json_line(line).is_null()) << line;
 }
