@@ -245,8 +245,8 @@ void JobQuestions::past(Call call) {
     JobHistory* const history = place_.history();
     if (history == nullptr)
       return absl::UnavailableError("no history is kept here: config.dashboard.history of the controller");
-    PL_ASSIGN_OR_RETURN(const std::int64_t asked, number(of.request, "limit", kMostPast));
-    const auto limit = static_cast<std::size_t>(std::min(asked, kMostPast));
+    PL_ASSIGN_OR_RETURN(const std::int64_t asked, number(of.request, "limit", kMostPast, {0, kMostPast}));
+    const auto limit = static_cast<std::size_t>(asked);
     const Namespaces seen = seen_of(namespaces_of(of), of.request.parameter("namespace"));
     PL_ASSIGN_OR_RETURN(std::vector<history::Record> records, history->deleted(seen.get(), limit + 1));
     bool more = records.size() > limit;

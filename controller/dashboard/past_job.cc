@@ -65,7 +65,7 @@ std::string past_job_json(const history::Record& record) {
   const auto why = [](Action, const Json&) { return past_job_text(); };
   return kube::dump({{"version", "0"},
                      {"row", past_row(record)},
-                     {"actions", actions_json(object, why)},
+                     {"actions", actions_json(object, Rights(), why)},
                      {"hints", Json::array()},
                      {"object", object}});
 }

@@ -117,19 +117,6 @@ TEST_P(HttpStreamsTest, LargeBodiesMayTakeLongWhileTheyAreRead) {
   EXPECT_THAT(one.until("the end"), HasSubstr("Content-Length: 33554439\r\n"));
 }
 
-TEST_P(HttpStreamsTest, LargeBodiesEndWhereNobodyReadsThem) {
-  HttpReader one = reader();
-  one.send("GET /large HTTP/1.1\r\nHost: x\r\n\r\n");
-  one.until("\r\n\r\n");
-  clock_.advance(kLimits.slow_reader);
-  for (int pass = 0; pass < 2; ++pass) {  // the server has looked at its connections before the second
-    HttpReader other = reader();
-    other.send("GET /now HTTP/1.1\r\nHost: x\r\n\r\n");
-    other.until("GET /now");
-  }
-  EXPECT_LT(one.rest().size(), kLarge);
-}
-
 TEST_P(HttpStreamsTest, ConnectionsServeSeveralRequests) {
   HttpReader one = reader();
   for (const char* path : {"/1", "/2", "/3"}) {
