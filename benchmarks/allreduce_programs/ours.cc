@@ -1,7 +1,7 @@
-// bench_allreduce RANKS shm|tcp|heap ALGORITHM SOCKETS SIZE...: ranks as processes. `shm` uses registered
-// memory, `heap` shared memory with data that is not registered; ALGORITHM is auto, ring, recursive-doubling,
-// halving-doubling, direct, direct-whole or direct-blocks. bench_allreduce copy: bytes per second that one
-// core copies.
+// bench_allreduce RANKS shm|tcp|tls|heap ALGORITHM SOCKETS SIZE...: ranks as processes. `tls` is encrypted
+// TCP, `shm` uses registered memory, `heap` shared memory with data that is not registered; ALGORITHM is
+// auto, ring, recursive-doubling, halving-doubling, direct, direct-whole or direct-blocks. bench_allreduce
+// copy: bytes per second that one core copies.
 
 #include <unistd.h>
 
@@ -89,7 +89,7 @@ int copy_rate() {
 int main(int argc, char** argv) {
   if (argc == 2 && std::string(argv[1]) == "copy") return copy_rate();
   if (argc < 6) {
-    std::fprintf(stderr, "bench_allreduce RANKS shm|tcp|heap ALGORITHM SOCKETS SIZE...\n");
+    std::fprintf(stderr, "bench_allreduce RANKS shm|tcp|tls|heap ALGORITHM SOCKETS SIZE...\n");
     return 2;
   }
   const Options options{std::atoi(argv[1]), argv[2], parse_algorithm(argv[3]), std::atoi(argv[4]),

@@ -19,7 +19,9 @@ inline paceline::collective::Group meet(const paceline::collective::Fabric& fabr
   paceline::collective::Group group;
   group.generation = paceline::Generation{1};
   group.rank = index;
-  group.transport = transport == "tcp" ? TransportKind::kTcp : TransportKind::kSharedMemory;
+  group.encrypted = transport == "tls";
+  group.transport =
+      transport == "tcp" || group.encrypted ? TransportKind::kTcp : TransportKind::kSharedMemory;
   for (const std::string& text :
        meeting.exchange(std::string(reinterpret_cast<const char*>(mine.data()), mine.size()))) {
     group.members.push_back({"", paceline::unpack(std::as_bytes(std::span(text)))});

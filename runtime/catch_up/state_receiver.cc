@@ -1,11 +1,8 @@
 #include "runtime/catch_up/state_receiver.h"
 
 #include <poll.h>
-#include <sys/socket.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <utility>
 
 #include "base/status.h"
@@ -61,10 +58,11 @@ absl::StatusOr<Learned> StateReceiver::run(const std::stop_token& stop) {
     for (std::size_t i = 0; i < sources_.size(); ++i) {
       entries[i] = {sources_[i].ended ? -1 : sources_[i].socket.get(), POLLIN, 0};
     }
-    ::poll(entries.data(), entries.size(), kPollMs);
+    const bool waits = std::ranges::none_of(sources_, [](const Source& s) { return s.socket.holds_more(); });
+    ::poll(entries.data(), entries.size(), waits ? kPollMs : 0);
     if (stop.stop_requested()) return absl::CancelledError("nobody waits for the state any more");
     for (std::size_t i = 0; i < sources_.size(); ++i) {
-      if (entries[i].revents == 0) continue;
+      if (entries[i].revents == 0 && !sources_[i].socket.holds_more()) continue;
       const absl::Status status = read(sources_[i]);
       if (!status.ok()) return about(sources_[i], status);
     }
@@ -109,13 +107,12 @@ bool StateReceiver::has_all() const {
 // It reads as much as there is of one frame, so that every source has its turn.
 absl::Status StateReceiver::read(Source& source) {
   while (true) {
-    const ssize_t got = ::recv(source.socket.get(), source.buffer.data() + source.filled,
-                               source.wanted - source.filled, MSG_DONTWAIT);
-    if (got == 0) return absl::UnavailableError("the connection ended before all of the state was here");
-    if (got < 0 && (errno == EAGAIN || errno == EINTR)) return absl::OkStatus();
-    if (got < 0) return absl::UnavailableError(str_cat("receiving: ", std::strerror(errno)));
-    shared_.lock()->bytes += static_cast<std::uint64_t>(got);
-    source.filled += static_cast<std::size_t>(got);
+    const iovec rest{source.buffer.data() + source.filled, source.wanted - source.filled};
+    const auto got = source.socket.read_some({&rest, 1});
+    if (!got.ok()) return with_context(got.status(), "before all of the state was here");
+    if (*got == 0) return absl::OkStatus();
+    shared_.lock()->bytes += *got;
+    source.filled += *got;
     if (source.filled < source.wanted) continue;
     if (!source.frame) {
       PL_ASSIGN_OR_RETURN(source.frame, decode(std::span(source.buffer).first<kHeaderBytes>(), vectors()));

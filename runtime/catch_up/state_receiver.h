@@ -18,7 +18,6 @@
 #include "absl/status/statusor.h"
 #include "base/clock.h"
 #include "base/guarded.h"
-#include "base/unique_fd.h"
 #include "runtime/catch_up/frame.h"
 #include "runtime/collective/fabric.h"
 
@@ -65,7 +64,7 @@ class StateReceiver {
  private:
   struct Source {
     int rank = 0;
-    UniqueFd socket;
+    transport::Wire socket;
     Slice slice;
     std::size_t have = 0;     // elements
     std::size_t covered = 0;  // of those, by gradients of the step under way

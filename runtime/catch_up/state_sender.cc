@@ -147,7 +147,7 @@ absl::Status StateSender::connect() {
   const std::array<int, 1> newcomer = {0};
   PL_ASSIGN_OR_RETURN(auto links, fabric_.meet(group_, newcomer, 1, Deadline::after(clock_.now(), kMeetLimit),
                                                collective::Fabric::NextView::kLinked));
-  std::vector<std::vector<UniqueFd>> sockets(1);
+  std::vector<std::vector<transport::Wire>> sockets(1);
   sockets[0] = std::move(links[0].sockets);
   PL_ASSIGN_OR_RETURN(stream_, transport::Streams::make(std::move(sockets)));
   shared_.lock()->connected = true;

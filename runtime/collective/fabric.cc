@@ -77,6 +77,7 @@ RendezvousPlan plan_for(const Group& group, bool local, int channels) {
   plan.world = static_cast<int>(group.members.size());
   plan.key = group.key;
   plan.local = local;
+  plan.encrypted = group.encrypted;
   plan.channels = channels;
   for (int r = 0; r < plan.world; ++r) {
     if (r == plan.rank) continue;
@@ -276,7 +277,7 @@ absl::StatusOr<std::unique_ptr<Communicator>> FabricOfSockets::connect_tcp(const
   wiring.generation = group.generation;
   wiring.names = names_of(group);
   std::vector<transport::PeerWatch::Peer> controls;
-  std::vector<std::vector<UniqueFd>> sockets(static_cast<std::size_t>(world));
+  std::vector<std::vector<transport::Wire>> sockets(static_cast<std::size_t>(world));
   for (MetPeer& peer : met) {
     transport::end_when_unanswered(peer.channels[0].get());
     controls.push_back({peer.rank, std::move(peer.channels[0])});

@@ -13,10 +13,10 @@
 
 #include "absl/status/statusor.h"
 #include "base/clock.h"
-#include "base/unique_fd.h"
 #include "runtime/collective/communicator.h"
 #include "runtime/transport/mapping.h"
 #include "runtime/transport/memory.h"
+#include "runtime/transport/wire.h"
 
 namespace paceline::collective {
 
@@ -48,6 +48,7 @@ struct Group {
   std::vector<GroupMember> members;
   std::array<std::uint8_t, 32> key{};  // both ends of a link prove that they know it (docs/protocol.md)
   TransportKind transport = TransportKind::kAuto;  // Auto: shared memory on one host_id, else TCP
+  bool encrypted = false;    // links over TCP go inside TLS 1.3. All members must say the same
   int sockets_per_peer = 0;  // between hosts; 0: as the fabric's options say. All members must say the same
 };
 
@@ -55,7 +56,7 @@ struct Group {
 // memory the peer's arena, to read.
 struct PeerLink {
   int rank = 0;
-  std::vector<UniqueFd> sockets;
+  std::vector<transport::Wire> sockets;
   transport::Mapping arena;
 };
 

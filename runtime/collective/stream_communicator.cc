@@ -138,13 +138,13 @@ void StreamCommunicator::on_event(const transport::PeerEvent& event) {
 // itself waits for peers that have it yet to read, or fail and keep nothing.
 void StreamCommunicator::retire() {
   if (!closing_.close(absl::AbortedError(kRetired)) || watch_ == nullptr) return;
-  std::vector<std::vector<UniqueFd>> data = wiring_.streams->take_sockets();
+  std::vector<std::vector<transport::Wire>> data = wiring_.streams->take_sockets();
   std::vector<transport::MetPeer> links;
   for (transport::PeerWatch::Peer& peer : watch_->take_peers()) {
     transport::MetPeer& link = links.emplace_back();
     link.rank = peer.rank;
     link.channels.push_back(std::move(peer.control));
-    for (UniqueFd& socket : data[static_cast<std::size_t>(peer.rank)])
+    for (transport::Wire& socket : data[static_cast<std::size_t>(peer.rank)])
       link.channels.push_back(std::move(socket));
   }
   wiring_.keep(std::move(links));

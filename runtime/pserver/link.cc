@@ -1,11 +1,9 @@
 #include "runtime/pserver/link.h"
 
-#include <sys/socket.h>
 #include <sys/uio.h>
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <cstring>
 #include <utility>
 
@@ -21,8 +19,8 @@ constexpr std::size_t kMaxPieces = 64;  // of one system call
 
 }  // namespace
 
-Link::Link(UniqueFd fd, int rank, std::string name, Generation generation)
-    : fd_(std::move(fd)), rank_(rank), name_(std::move(name)), generation_(generation) {
+Link::Link(transport::Wire wire, int rank, std::string name, Generation generation)
+    : wire_(std::move(wire)), rank_(rank), name_(std::move(name)), generation_(generation) {
   buffer_.resize(kBufferBytes);
   queued_.reserve(kBufferBytes);
   pieces_.reserve(kMaxPieces);
@@ -31,6 +29,11 @@ Link::Link(UniqueFd fd, int rank, std::string name, Generation generation)
 absl::Status Link::blame(const absl::Status& status) const {
   if (status.ok() || collective::faulty_rank(status).has_value()) return status;
   return collective::with_faulty_rank(with_context(status, name_), rank_);
+}
+
+absl::Status Link::gone(const absl::Status& status) {
+  cut_ = cut_ || transport::was_cut(status);
+  return blame(with_context(status, "is gone"));
 }
 
 // ---- writing ----
@@ -74,21 +77,14 @@ absl::Status Link::flush() {
           pieces_[k].straight != nullptr ? pieces_[k].straight : queued_.data() + pieces_[k].at;
       parts[count] = {const_cast<std::byte*>(from + skip), pieces_[k].size - skip};
     }
-    msghdr message{};
-    message.msg_iov = parts.data();
-    message.msg_iovlen = count;
-    const ssize_t sent = ::sendmsg(fd_.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (sent < 0 && errno == EINTR) continue;
-    if (sent < 0 && errno == EAGAIN) {
+    const absl::StatusOr<std::size_t> sent = wire_.write_some({parts.data(), count});
+    if (!sent.ok()) return gone(sent.status());
+    if (*sent == 0) {
       if (forget_written() <= kMaxQueued) return absl::OkStatus();
       return blame(absl::ResourceExhaustedError("it does not read what is sent to it"));
     }
-    if (sent < 0) {
-      cut_ = cut_ || errno != EPIPE;
-      return blame(absl::UnavailableError(str_cat("is gone: ", std::strerror(errno))));
-    }
-    bytes_sent_ += static_cast<std::uint64_t>(sent);
-    for (auto left = static_cast<std::size_t>(sent); left > 0;) {
+    bytes_sent_ += *sent;
+    for (std::size_t left = *sent; left > 0;) {
       const std::size_t part = std::min(left, pieces_[next_].size - written_);
       written_ += part;
       left -= part;
@@ -185,7 +181,7 @@ absl::Status Link::receive(FrameReceiver& receiver, std::size_t budget) {
   std::size_t total = 0;
   while (true) {
     if (absl::Status parsed = parse(receiver); !parsed.ok()) return blame(parsed);
-    if (total >= budget) return absl::OkStatus();
+    if (total >= budget && !wire_.holds_more()) return absl::OkStatus();
     std::memmove(buffer_.data(), buffer_.data() + begin_, end_ - begin_);
     end_ -= begin_;
     begin_ = 0;
@@ -198,18 +194,10 @@ absl::Status Link::receive(FrameReceiver& receiver, std::size_t budget) {
       parts[count++] = {place->data(), direct};
     }
     parts[count++] = {buffer_.data() + end_, buffer_.size() - end_};
-    msghdr message{};
-    message.msg_iov = parts.data();
-    message.msg_iovlen = count;
-    const ssize_t result = ::recvmsg(fd_.get(), &message, MSG_DONTWAIT);
-    if (result < 0 && errno == EINTR) continue;
-    if (result < 0 && errno == EAGAIN) return absl::OkStatus();
-    if (result < 0) {
-      cut_ = true;
-      return blame(absl::UnavailableError(str_cat("is gone: ", std::strerror(errno))));
-    }
-    if (result == 0) return blame(absl::UnavailableError("is gone: the connection ended"));
-    const auto got = static_cast<std::size_t>(result);
+    const absl::StatusOr<std::size_t> result = wire_.read_some({parts.data(), count});
+    if (!result.ok()) return gone(result.status());
+    const std::size_t got = *result;
+    if (got == 0) return absl::OkStatus();
     total += got;
     bytes_received_ += got;
     if (std::exchange(asked_, false)) ++answers_;

@@ -14,8 +14,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/ids.h"
-#include "base/unique_fd.h"
 #include "runtime/pserver/frame.h"
+#include "runtime/transport/wire.h"
 
 namespace paceline::pserver {
 
@@ -35,10 +35,10 @@ class FrameReceiver {
 class Link {
  public:
   Link() = default;
-  Link(UniqueFd fd, int rank, std::string name, Generation generation);
+  Link(transport::Wire wire, int rank, std::string name, Generation generation);
 
-  bool valid() const { return fd_.valid(); }
-  int fd() const { return fd_.get(); }
+  bool valid() const { return wire_.valid(); }
+  int fd() const { return wire_.get(); }
   int rank() const { return rank_; }
   const std::string& name() const { return name_; }  // "rank 2 (ps-0)"
   // After UNAVAILABLE: it timed out or was reset. Otherwise the peer closed it.
@@ -76,13 +76,14 @@ class Link {
     std::size_t at = 0;
     std::size_t size = 0;
   };
+  absl::Status gone(const absl::Status& status);
   absl::Status parse(FrameReceiver& receiver);
   absl::Status hand_on(FrameReceiver& receiver);
   void queue(std::span<const std::byte> bytes);
   void queue_header(FrameHeader header, std::size_t length);
   std::size_t forget_written();  // returns how many bytes of messages are left
 
-  UniqueFd fd_;
+  transport::Wire wire_;
   int rank_ = -1;
   std::string name_;
   Generation generation_;

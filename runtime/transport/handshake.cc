@@ -106,6 +106,11 @@ Digest prove(const Key& key, Side side, const Message& hello, const Nonce& serve
   return hmac_of(key, side == Side::kServer ? kServer : kClient, hello, server_nonce);
 }
 
+Key tls_key(const Key& key, const Message& hello, const Nonce& server_nonce) {
+  static constexpr Label kTls = "paceline tls 13";
+  return hmac_of(key, kTls, hello, server_nonce);
+}
+
 Digest prove_renewal(const Key& key, Message renewal) {
   static constexpr Label kRenews = "paceline renews";
   renewal.proof = {};

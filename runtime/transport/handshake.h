@@ -70,6 +70,8 @@ absl::StatusOr<Message> decode(std::span<const std::byte, kMessageBytes> bytes);
 
 enum class Side : std::uint8_t { kServer, kClient };
 Digest prove(const Key& key, Side side, const Message& hello, const Nonce& server_nonce);
+// The key of this connection's TLS, which begins when both ends have proved that they know `key`.
+Key tls_key(const Key& key, const Message& hello, const Nonce& server_nonce);
 // The renewal's own `proof` does not count.
 Digest prove_renewal(const Key& key, Message renewal);
 // Without telling by its time where they differ.

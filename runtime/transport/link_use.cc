@@ -13,9 +13,9 @@ constexpr int kTcp = 6;  // IPPROTO_TCP; netinet/in.h and linux/tcp.h don't go t
 
 }  // namespace
 
-std::optional<LinkUse> link_use(std::span<const UniqueFd> sockets) {
+std::optional<LinkUse> link_use(std::span<const Wire> sockets) {
   LinkUse use;
-  for (const UniqueFd& socket : sockets) {
+  for (const Wire& socket : sockets) {
     tcp_info info{};
     socklen_t size = sizeof(info);
     constexpr std::size_t kNeeded = offsetof(tcp_info, tcpi_delivery_rate) + sizeof(info.tcpi_delivery_rate);

@@ -6,7 +6,7 @@
 #include <optional>
 #include <span>
 
-#include "base/unique_fd.h"
+#include "runtime/transport/wire.h"
 
 namespace paceline::transport {
 
@@ -21,6 +21,6 @@ struct LinkUse {
 };
 
 // The sum of all sockets. Nothing: they are no TCP sockets, or the kernel is older than 4.9.
-std::optional<LinkUse> link_use(std::span<const UniqueFd> sockets);
+std::optional<LinkUse> link_use(std::span<const Wire> sockets);
 
 }  // namespace paceline::transport

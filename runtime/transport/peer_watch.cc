@@ -101,7 +101,7 @@ void PeerWatch::end() {
 void PeerWatch::send(const Notice& notice) {
   const auto bytes = encode(notice);
   // A peer that cannot be told will see the connection end.
-  for (const Peer& peer : peers_) (void)send_short(peer.control.get(), bytes);
+  for (const Peer& peer : peers_) (void)peer.control.send_short(bytes);
 }
 
 void PeerWatch::watch(const std::stop_token& stop) {
@@ -125,7 +125,7 @@ void PeerWatch::watch(const std::stop_token& stop) {
 bool PeerWatch::listen(Watched& watched) {
   PeerEvent event;
   event.rank = watched.peer->rank;
-  const auto whole = watched.reader.read_some(watched.peer->control.get());
+  const auto whole = watched.peer->control.read_some(watched.reader);
   if (whole.ok() && !*whole) return true;
   if (!whole.ok()) {
     event.fault.text = std::string(whole.status().message());

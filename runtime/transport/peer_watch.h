@@ -19,6 +19,7 @@
 #include "base/unique_fd.h"
 #include "runtime/transport/shared_group.h"
 #include "runtime/transport/socket.h"
+#include "runtime/transport/wire.h"
 
 namespace paceline::transport {
 
@@ -44,7 +45,7 @@ class PeerWatch {
  public:
   struct Peer {
     int rank = 0;
-    UniqueFd control;
+    Wire control;
   };
   using OnEvent = std::function<void(const PeerEvent&)>;
   // The errors of making an eventfd.

@@ -28,7 +28,7 @@ MetPeer* find(std::vector<MetPeer>& met, int rank) {
 
 bool complete(const MetPeer& peer) {
   return std::all_of(peer.channels.begin(), peer.channels.end(),
-                     [](const UniqueFd& fd) { return fd.valid(); });
+                     [](const Wire& wire) { return wire.valid(); });
 }
 
 std::string name_of(const RendezvousPlan& plan, int rank) {
@@ -46,6 +46,11 @@ std::vector<int> descriptors_for(const RendezvousPlan& plan, int peer) {
   return all;
 }
 
+// Memory that members share is no network.
+bool is_encrypted(const RendezvousPlan& plan) {
+  return plan.encrypted && !plan.local;
+}
+
 }  // namespace
 
 // A connection that has not yet proved who it is.
@@ -56,6 +61,7 @@ struct Rendezvous::HalfOpen {
   bool heard = false;  // its hello was answered
   Message hello;
   Nonce nonce{};
+  std::unique_ptr<TlsSession> tls;  // it has proved who it is
 };
 
 absl::StatusOr<std::unique_ptr<Rendezvous>> Rendezvous::make(UniqueFd tcp_listener, UniqueFd local_listener,
@@ -98,7 +104,7 @@ absl::StatusOr<std::vector<MetPeer>> Rendezvous::meet_peers(const RendezvousPlan
                                                             std::vector<MetPeer> kept) {
   std::vector<MetPeer> met;
   for (const RendezvousPeer& peer : plan.peers) {
-    met.push_back({peer.rank, std::vector<UniqueFd>(static_cast<std::size_t>(plan.channels))});
+    met.push_back({peer.rank, std::vector<Wire>(static_cast<std::size_t>(plan.channels))});
   }
   wrong_key_seen_ = false;
   PL_RETURN_IF_ERROR(renew(plan, std::move(kept), met, deadline));
@@ -154,21 +160,24 @@ absl::Status Rendezvous::renew(const RendezvousPlan& plan, std::vector<MetPeer> 
 // that renewal.
 bool Rendezvous::send_renewal(const RendezvousPlan& plan, const MetPeer& kept) {
   std::vector<pollfd> entries;
-  for (const UniqueFd& channel : kept.channels) entries.push_back({channel.get(), POLLIN | POLLRDHUP, 0});
+  for (const Wire& channel : kept.channels) {
+    if (channel.holds_more()) return false;
+    entries.push_back({channel.get(), POLLIN | POLLRDHUP, 0});
+  }
   return ::poll(entries.data(), entries.size(), 0) == 0 &&
-         send_short(kept.channels[0].get(), encode(renewal_of(plan, plan.rank, kept.rank)),
-                    descriptors_for(plan, kept.rank))
+         kept.channels[0]
+             .send_short(encode(renewal_of(plan, plan.rank, kept.rank)), descriptors_for(plan, kept.rank))
              .ok();
 }
 
 absl::Status Rendezvous::take_renewal(const RendezvousPlan& plan, MetPeer& kept, Deadline deadline) {
-  const int control = kept.channels[0].get();
+  const Wire& control = kept.channels[0];
   MessageReader reader(kMessageBytes);
   while (true) {
-    const absl::Status came = wait_for(control, POLLIN, clock_, deadline, cancelled_.get());
+    const absl::Status came = wait_for(control.get(), POLLIN, clock_, deadline, cancelled_.get());
     if (absl::IsDeadlineExceeded(came)) return late(plan, kept.rank);
     PL_RETURN_IF_ERROR(came);
-    const auto whole = reader.read_some(control);
+    const auto whole = control.read_some(reader);
     if (absl::IsResourceExhausted(whole.status())) return whole.status();
     if (!whole.ok()) return absl::AbortedError("it has not kept the connection");
     if (*whole) break;
@@ -192,13 +201,13 @@ absl::Status Rendezvous::call(const RendezvousPlan& plan, const RendezvousPeer& 
   const std::string name = name_of(plan, peer.rank);
   for (int channel = 0; channel < plan.channels; ++channel) {
     while (true) {
-      auto fd = call_once(plan, peer, channel, met, deadline);
-      if (fd.ok()) {
-        met.channels[static_cast<std::size_t>(channel)] = *std::move(fd);
+      auto wire = call_once(plan, peer, channel, met, deadline);
+      if (wire.ok()) {
+        met.channels[static_cast<std::size_t>(channel)] = *std::move(wire);
         break;
       }
       // ABORTED: it hung up without a word (too many strangers at a time): again, a little later.
-      if (fd.status().code() != absl::StatusCode::kAborted) return with_context(fd.status(), name);
+      if (wire.status().code() != absl::StatusCode::kAborted) return with_context(wire.status(), name);
       const Deadline pause =
           Deadline::after(clock_.now(), std::min(kRetryAfter, deadline.remaining(clock_.now())));
       const absl::Status paused = wait_for(kNobody, 0, clock_, pause, cancelled_.get());
@@ -210,8 +219,8 @@ absl::Status Rendezvous::call(const RendezvousPlan& plan, const RendezvousPeer& 
   return absl::OkStatus();
 }
 
-absl::StatusOr<UniqueFd> Rendezvous::call_once(const RendezvousPlan& plan, const RendezvousPeer& peer,
-                                               int channel, MetPeer& met, Deadline deadline) {
+absl::StatusOr<Wire> Rendezvous::call_once(const RendezvousPlan& plan, const RendezvousPeer& peer,
+                                           int channel, MetPeer& met, Deadline deadline) {
   // A member that still reads its data listens, but does not answer yet: that wait is the caller's to limit.
   const Deadline dial(std::min(deadline.at(), clock_.now() + kDial));
   absl::StatusOr<UniqueFd> fd = absl::InvalidArgumentError("no address is known");
@@ -267,7 +276,16 @@ absl::StatusOr<UniqueFd> Rendezvous::call_once(const RendezvousPlan& plan, const
   std::vector<UniqueFd> received;
   PL_RETURN_IF_ERROR(next_message(MessageType::kVerdict, &received).status());
   if (channel == 0) met.descriptors = std::move(received);
-  return fd;
+  if (!is_encrypted(plan)) return Wire(*std::move(fd));
+  PL_ASSIGN_OR_RETURN(auto tls,
+                      TlsSession::make(fd->get(), Side::kClient, tls_key(plan.key, hello, challenge.nonce)));
+  while (true) {
+    const absl::StatusOr<bool> done = tls->shake_hands();
+    if (absl::IsUnavailable(done.status())) return absl::AbortedError("it hung up");
+    PL_RETURN_IF_ERROR(done.status());
+    if (*done) return Wire(*std::move(fd), std::move(tls));
+    PL_RETURN_IF_ERROR(wait_for(fd->get(), POLLIN, clock_, deadline, cancelled_.get()));
+  }
 }
 
 // ---- the accepting end
@@ -337,6 +355,7 @@ absl::Status Rendezvous::accept_new(int listener, std::vector<HalfOpen>& open) {
 }
 
 bool Rendezvous::advance(const RendezvousPlan& plan, HalfOpen& stranger, std::vector<MetPeer>& met) {
+  if (stranger.tls != nullptr) return shake_hands(stranger, met);
   auto whole = stranger.reader.read_some(stranger.fd.get());
   if (!whole.ok()) {
     note(str_cat("a connection: ", whole.status().message()));
@@ -410,7 +429,29 @@ bool Rendezvous::on_proof(const RendezvousPlan& plan, HalfOpen& stranger, const 
       hello.channel == 0 ? descriptors_for(plan, peer->rank) : std::vector<int>();
   if (!send_short(stranger.fd.get(), encode(verdict), descriptors).ok()) return false;
   if (hello.channel == 0) peer->descriptors = stranger.reader.take_descriptors();
-  peer->channels[hello.channel] = std::move(stranger.fd);
+  if (!is_encrypted(plan)) {
+    peer->channels[hello.channel] = std::move(stranger.fd);
+    return false;
+  }
+  auto tls = TlsSession::make(stranger.fd.get(), Side::kServer, tls_key(plan.key, hello, stranger.nonce));
+  if (!tls.ok()) {
+    note(str_cat("a connection: ", tls.status().message()));
+    return false;
+  }
+  stranger.tls = *std::move(tls);
+  return shake_hands(stranger, met);
+}
+
+bool Rendezvous::shake_hands(HalfOpen& stranger, std::vector<MetPeer>& met) {
+  const absl::StatusOr<bool> done = stranger.tls->shake_hands();
+  if (!done.ok()) note(str_cat("rank ", stranger.hello.rank, ": ", done.status().message()));
+  if (!done.ok() || !*done) return done.ok();
+  Wire& channel = find(met, static_cast<int>(stranger.hello.rank))->channels[stranger.hello.channel];
+  if (channel.valid()) {
+    note(str_cat("rank ", stranger.hello.rank, " came twice"));
+  } else {
+    channel = Wire(std::move(stranger.fd), std::move(stranger.tls));
+  }
   return false;
 }
 

@@ -27,6 +27,7 @@
 #include "base/unique_fd.h"
 #include "runtime/transport/handshake.h"
 #include "runtime/transport/socket.h"
+#include "runtime/transport/wire.h"
 
 namespace paceline::transport {
 
@@ -41,8 +42,9 @@ struct RendezvousPlan {
   int rank = 0;
   int world = 0;
   Key key{};
-  bool local = false;  // over UNIX sockets, else TCP
-  int channels = 1;    // connections per pair: 0 is for control
+  bool local = false;      // over UNIX sockets, else TCP
+  bool encrypted = false;  // those over TCP: TLS begins behind the verdict
+  int channels = 1;        // connections per pair: 0 is for control
   std::vector<RendezvousPeer> peers;
   std::vector<int> descriptors_for_all;     // passed to every peer (UNIX sockets); the caller's
   std::vector<int> descriptors_for_higher;  // to higher ranks, after those
@@ -50,7 +52,7 @@ struct RendezvousPlan {
 
 struct MetPeer {
   int rank = 0;
-  std::vector<UniqueFd> channels;
+  std::vector<Wire> channels;
   std::vector<UniqueFd> descriptors = {};
   bool kept = false;  // the channels are an earlier view's
 };
@@ -90,8 +92,8 @@ class Rendezvous {
     Message hello;
   };
   absl::Status call(const RendezvousPlan& plan, const RendezvousPeer& peer, MetPeer& met, Deadline deadline);
-  absl::StatusOr<UniqueFd> call_once(const RendezvousPlan& plan, const RendezvousPeer& peer, int channel,
-                                     MetPeer& met, Deadline deadline);
+  absl::StatusOr<Wire> call_once(const RendezvousPlan& plan, const RendezvousPeer& peer, int channel,
+                                 MetPeer& met, Deadline deadline);
   absl::Status renew(const RendezvousPlan& plan, std::vector<MetPeer> kept, std::vector<MetPeer>& met,
                      Deadline deadline);
   // False where the connection is not as the view before should have left it.
@@ -106,6 +108,7 @@ class Rendezvous {
                                                   std::vector<MetPeer> kept);
   // False when the connection is over (accepted, refused, kept for later).
   bool advance(const RendezvousPlan& plan, HalfOpen& stranger, std::vector<MetPeer>& met);
+  bool shake_hands(HalfOpen& stranger, std::vector<MetPeer>& met);
   bool on_hello(const RendezvousPlan& plan, HalfOpen& stranger, const Message& hello);
   bool on_proof(const RendezvousPlan& plan, HalfOpen& stranger, const Message& proof,
                 std::vector<MetPeer>& met);

@@ -23,6 +23,7 @@ namespace {
 
 constexpr int kBacklog = 1024;
 constexpr int kUnansweredMs = 10'000;
+constexpr char kCut[] = "paceline.dev/cut";
 constexpr int kKeepIdleSeconds = 5, kKeepIntervalSeconds = 2, kKeepProbes = 3;
 
 absl::Status system_error(std::string_view what) {
@@ -164,6 +165,16 @@ void end_when_unanswered(int fd) {
   ::setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &kUnansweredMs, sizeof(kUnansweredMs));
 }
 
+absl::Status connection_error(std::string_view doing, int error) {
+  absl::Status status = absl::UnavailableError(str_cat(doing, ": ", std::strerror(error)));
+  if (error != EPIPE) status.SetPayload(kCut, absl::Cord());
+  return status;
+}
+
+bool was_cut(const absl::Status& status) {
+  return status.GetPayload(kCut).has_value();
+}
+
 absl::Status send_short(int fd, std::span<const std::byte> bytes, std::span<const int> descriptors) {
   PL_CHECK(descriptors.size() <= kMaxPassedFds, "descriptors per message are bounded");
   iovec piece{const_cast<std::byte*>(bytes.data()), bytes.size()};
@@ -215,6 +226,15 @@ absl::StatusOr<bool> MessageReader::read_some(int fd) {
     if (cut) return absl::ResourceExhaustedError("no room for the descriptors that a peer passed");
     if (got == 0) return absl::UnavailableError("the connection ended");
     have_ += static_cast<std::size_t>(got);
+  }
+  return true;
+}
+
+absl::StatusOr<bool> MessageReader::read_some(const Read& read) {
+  while (have_ < buffer_.size()) {
+    PL_ASSIGN_OR_RETURN(const std::size_t got, read(std::span(buffer_).subspan(have_)));
+    if (got == 0) return false;
+    have_ += got;
   }
   return true;
 }

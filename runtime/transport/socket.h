@@ -5,8 +5,10 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -46,6 +48,11 @@ void tune_tcp(int fd);
 // the end of a peer that lives and reads nothing for so long, because it computes or saves.
 void end_when_unanswered(int fd);
 
+// UNAVAILABLE, for what a connection has failed with while `doing` something.
+absl::Status connection_error(std::string_view doing, int error);
+// Such a failure: the connection timed out or was reset, and the peer did not close it.
+bool was_cut(const absl::Status& status);
+
 // Sends all of a short message with descriptors beside it (UNIX sockets). UNAVAILABLE when the other end is
 // gone or does not read.
 absl::Status send_short(int fd, std::span<const std::byte> bytes, std::span<const int> descriptors = {});
@@ -57,6 +64,9 @@ class MessageReader {
   // Reads what there is. True when the message is whole; UNAVAILABLE at the connection's end;
   // RESOURCE_EXHAUSTED where this process gets no descriptors for those that came with it.
   absl::StatusOr<bool> read_some(int fd);
+  // The same by a function that reads what there is, 0 bytes where that is nothing.
+  using Read = std::function<absl::StatusOr<std::size_t>(std::span<std::byte> to)>;
+  absl::StatusOr<bool> read_some(const Read& read);
   std::span<const std::byte> bytes() const { return buffer_; }
   std::vector<UniqueFd> take_descriptors() { return std::move(descriptors_); }
   bool begun() const { return have_ > 0; }

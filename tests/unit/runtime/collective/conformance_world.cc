@@ -10,6 +10,8 @@ std::string medium_name(Medium medium) {
       return "SharedMemory";
     case Medium::kTcp:
       return "Tcp";
+    case Medium::kTls:
+      return "Tls";
     case Medium::kNccl:
       return "Nccl";
     case Medium::kNcclShrunk:

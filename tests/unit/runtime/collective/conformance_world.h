@@ -19,7 +19,7 @@ inline constexpr DType kTypes[] = {DType::kF32, DType::kF64, DType::kBF16,
                                    DType::kF16, DType::kI32, DType::kI64};
 inline constexpr ReduceOp kOps[] = {ReduceOp::kSum, ReduceOp::kMean, ReduceOp::kMin, ReduceOp::kMax};
 
-enum class Medium { kInProcess, kSharedMemory, kTcp, kNccl, kNcclShrunk };
+enum class Medium { kInProcess, kSharedMemory, kTcp, kTls, kNccl, kNcclShrunk };
 std::string medium_name(Medium medium);
 
 // What connects ranks; outlives their communicators.

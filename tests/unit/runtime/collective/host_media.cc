@@ -19,13 +19,14 @@ class Threads final : public Wiring {
 
 class Fabrics final : public Wiring {
  public:
-  explicit Fabrics(TransportKind kind) : kind_(kind) {}
+  Fabrics(TransportKind kind, bool encrypted) : kind_(kind), encrypted_(encrypted) {}
 
   std::vector<std::unique_ptr<Communicator>> connect(int size, Generation generation,
                                                      const Clock& clock) override {
     Group group;
     group.generation = generation;
     group.transport = kind_;
+    group.encrypted = encrypted_;
     group.key.fill(7);
     for (int r = 0; r < size; ++r) {
       FabricOptions options;
@@ -61,19 +62,21 @@ class Fabrics final : public Wiring {
 
  private:
   const TransportKind kind_;
+  const bool encrypted_;
   std::vector<std::unique_ptr<Fabric>> fabrics_;
 };
 
 }  // namespace
 
 std::vector<Medium> media() {
-  return {Medium::kInProcess, Medium::kSharedMemory, Medium::kTcp};
+  return {Medium::kInProcess, Medium::kSharedMemory, Medium::kTcp, Medium::kTls};
 }
 
 std::unique_ptr<Wiring> make_wiring(Medium medium) {
   if (medium == Medium::kInProcess) return std::make_unique<Threads>();
-  return std::make_unique<Fabrics>(medium == Medium::kTcp ? TransportKind::kTcp
-                                                          : TransportKind::kSharedMemory);
+  const bool encrypted = medium == Medium::kTls;
+  const bool tcp = medium == Medium::kTcp || encrypted;
+  return std::make_unique<Fabrics>(tcp ? TransportKind::kTcp : TransportKind::kSharedMemory, encrypted);
 }
 
 }  // namespace paceline::collective

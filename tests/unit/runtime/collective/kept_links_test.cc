@@ -17,7 +17,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-class KeptLinksTest : public ::testing::TestWithParam<TransportKind> {
+class KeptLinksTest : public ::testing::TestWithParam<Medium> {
  protected:
   // Three members, of which views are made.
   void SetUp() override {
@@ -82,7 +82,9 @@ class KeptLinksTest : public ::testing::TestWithParam<TransportKind> {
   Group group_of(const std::vector<int>& ranks, std::uint8_t key) {
     Group group;
     group.generation = Generation{generation_};
-    group.transport = GetParam();
+    group.transport =
+        GetParam() == Medium::kSharedMemory ? TransportKind::kSharedMemory : TransportKind::kTcp;
+    group.encrypted = GetParam() == Medium::kTls;
     group.key.fill(key);
     for (const int each : ranks)
       group.members.push_back({"worker-" + std::to_string(each), member(each).fabric->address()});
@@ -145,7 +147,7 @@ TEST_P(KeptLinksTest, MemberThatWasLeftOutOnceComesByNewLinks) {
 TEST_P(KeptLinksTest, TcpLinksTellHowTheyAreUsed) {
   view({0, 1, 2});
   const std::vector<Link> told = links(1).links();
-  EXPECT_EQ(told.empty(), GetParam() != TransportKind::kTcp);
+  EXPECT_EQ(told.empty(), GetParam() == Medium::kSharedMemory);
   for (const Link& each : told) {
     EXPECT_TRUE(each.rank == 0 || each.rank == 2);
     EXPECT_GT(each.use.bytes, 0U);
@@ -204,10 +206,8 @@ TEST_P(KeptLinksTest, LinksOfNewcomersThatAreGoneEnd) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Links, KeptLinksTest,
-                         ::testing::Values(TransportKind::kSharedMemory, TransportKind::kTcp),
-                         [](const auto& info) {
-                           return info.param == TransportKind::kTcp ? "Tcp" : "SharedMemory";
-                         });
+                         ::testing::Values(Medium::kSharedMemory, Medium::kTcp, Medium::kTls),
+                         [](const auto& info) { return medium_name(info.param); });
 
 }  // namespace
 }  // namespace paceline::collective

@@ -24,7 +24,7 @@ class ServersCompensation : public ServersTest {
     return spec;
   }
 };
-INSTANTIATE_TEST_SUITE_P(Media, ServersCompensation, media(), medium_name);
+INSTANTIATE_TEST_SUITE_P(Media, ServersCompensation, all_media(), medium_name);
 
 Floats random_floats(Rng& rng, std::size_t n) {
   Floats values(n);

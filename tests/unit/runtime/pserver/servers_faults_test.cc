@@ -277,7 +277,7 @@ TEST_P(ServersFaults, AWorkerWithAnotherModelIsTold) {
 // ---- connections of snapshots ----
 
 // As after a timeout, too: an end that the other process did not make.
-void cut(UniqueFd& socket) {
+void cut(transport::Wire& socket) {
   const linger at_once{.l_onoff = 1, .l_linger = 0};
   ASSERT_EQ(::setsockopt(socket.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once)), 0);
   socket.reset();

@@ -10,7 +10,7 @@ namespace paceline::pserver {
 namespace {
 
 class ServersRowsSnapshots : public ServersTest {};
-INSTANTIATE_TEST_SUITE_P(Media, ServersRowsSnapshots, media(), medium_name);
+INSTANTIATE_TEST_SUITE_P(Media, ServersRowsSnapshots, all_media(), medium_name);
 
 // Unit u adds 1 to row 7 and creates row 1000 + u; the dense weights count the units.
 TEST_P(ServersRowsSnapshots, SnapshotsOfRowsAreOfTheDenseVersionWhileTrainingGoesOn) {

@@ -13,7 +13,7 @@ namespace paceline::pserver {
 namespace {
 
 class ServersRows : public ServersTest {};
-INSTANTIATE_TEST_SUITE_P(Media, ServersRows, media(), medium_name);
+INSTANTIATE_TEST_SUITE_P(Media, ServersRows, all_media(), medium_name);
 
 // What a single table, without servers, makes of the same gradients in the order of workers.
 struct Reference {

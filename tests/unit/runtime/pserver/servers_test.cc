@@ -18,7 +18,7 @@ namespace paceline::pserver {
 namespace {
 
 class Servers : public ServersTest {};
-INSTANTIATE_TEST_SUITE_P(Media, Servers, media(), medium_name);
+INSTANTIATE_TEST_SUITE_P(Media, Servers, all_media(), medium_name);
 
 Floats random_floats(Rng& rng, std::size_t n) {
   Floats values(n);

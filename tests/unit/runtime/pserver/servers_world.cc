@@ -12,7 +12,8 @@
 namespace paceline::pserver {
 
 std::string medium_name(const ::testing::TestParamInfo<Medium>& info) {
-  return info.param == Medium::kTcp ? "Tcp" : "SharedMemory";
+  constexpr const char* kNames[] = {"SharedMemory", "Tcp", "Tls"};
+  return kNames[static_cast<int>(info.param)];
 }
 
 v1::OptimizerSpec sgd(double rate, double momentum) {
@@ -31,8 +32,9 @@ v1::ParameterServerSpec asynchronous() {
 
 absl::Status ServersWorld::make_fabrics() {
   group_.generation = Generation{3};
-  group_.transport = spec_.medium == Medium::kTcp ? collective::TransportKind::kTcp
-                                                  : collective::TransportKind::kSharedMemory;
+  group_.transport = spec_.medium == Medium::kSharedMemory ? collective::TransportKind::kSharedMemory
+                                                           : collective::TransportKind::kTcp;
+  group_.encrypted = spec_.medium == Medium::kTls;
   group_.key.fill(9);
   for (int r = 0; r < spec_.workers + spec_.servers; ++r) {
     collective::FabricOptions options;

@@ -25,10 +25,14 @@ namespace paceline::pserver {
 
 using Floats = std::vector<float>;
 
-enum class Medium { kSharedMemory, kTcp };
+enum class Medium { kSharedMemory, kTcp, kTls };
 // A suite of ServersTest runs over each: INSTANTIATE_TEST_SUITE_P(Media, Suite, media(), medium_name).
 inline auto media() {
   return ::testing::Values(Medium::kSharedMemory, Medium::kTcp);
+}
+// With TLS, which strangers do not speak.
+inline auto all_media() {
+  return ::testing::Values(Medium::kSharedMemory, Medium::kTcp, Medium::kTls);
 }
 std::string medium_name(const ::testing::TestParamInfo<Medium>& info);
 
@@ -58,7 +62,7 @@ struct WorldSpec {
 v1::OptimizerSpec sgd(double rate, double momentum = 0);
 v1::ParameterServerSpec asynchronous();
 
-// Tests over both transports.
+// Tests over all transports.
 class ServersTest : public ::testing::TestWithParam<Medium> {
  protected:
   WorldSpec spec(WorldSpec spec = {}) const {

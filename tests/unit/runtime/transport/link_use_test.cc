@@ -17,7 +17,7 @@ namespace {
 using namespace std::chrono_literals;
 
 // Two ends of a TCP connection.
-std::array<UniqueFd, 2> make_link() {
+std::array<Wire, 2> make_link() {
   const SystemClock clock;
   auto listener = listen_tcp("127.0.0.1");
   EXPECT_TRUE(listener.ok());
@@ -61,7 +61,7 @@ TEST(LinkUseTest, BytesThatThePeerHasReadAreCountedWithTheirRate) {
 TEST(LinkUseTest, OtherSocketsTellNothing) {
   std::array<int, 2> ends{};
   ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends.data()), 0);
-  const UniqueFd near(ends[0]), far(ends[1]);
+  const Wire near{UniqueFd(ends[0])}, far{UniqueFd(ends[1])};
   EXPECT_EQ(link_use(std::span(&near, 1)), std::nullopt);
   EXPECT_EQ(link_use({}), std::nullopt);
 }

@@ -36,9 +36,11 @@ struct End {
   std::unique_ptr<Rendezvous> point;
 };
 
-class RendezvousTest : public ::testing::TestWithParam<bool> {
+enum class Way { kLocal, kTcp, kTls };
+
+class RendezvousTest : public ::testing::TestWithParam<Way> {
  protected:
-  bool local() const { return GetParam(); }
+  bool local() const { return GetParam() == Way::kLocal; }
 
   End make_end() {
     End end;
@@ -61,6 +63,7 @@ class RendezvousTest : public ::testing::TestWithParam<bool> {
     plan.world = 2;
     plan.key.fill(1);
     plan.local = local();
+    plan.encrypted = GetParam() == Way::kTls;
     plan.channels = 2;
     plan.peers = {{1 - rank, "worker-" + std::to_string(1 - rank), {local() ? other.local : other.tcp}}};
     return plan;
@@ -68,6 +71,17 @@ class RendezvousTest : public ::testing::TestWithParam<bool> {
   Deadline in(int ms) const { return Deadline::after(clock_.now(), std::chrono::milliseconds(ms)); }
   absl::StatusOr<UniqueFd> dial(const End& end) {
     return local() ? connect_local(end.local, clock_, in(5000)) : connect_tcp(end.tcp, clock_, in(5000));
+  }
+
+  // The two ends of one connection, with nothing else in it, which is as the meeting was asked for.
+  void check_joined(const Wire& one, const Wire& other) {
+    EXPECT_EQ(one.is_encrypted(), GetParam() == Way::kTls);
+    const std::byte word[] = {std::byte{9}};
+    ASSERT_TRUE(one.send_short(word).ok());
+    MessageReader reader(1);
+    ASSERT_TRUE(wait_for(other.get(), 1, clock_, in(5000)).ok());
+    EXPECT_TRUE(*other.read_some(reader));
+    EXPECT_EQ(reader.bytes()[0], word[0]);
   }
 
   // Two ends, and what they have met.
@@ -84,17 +98,9 @@ class RendezvousTest : public ::testing::TestWithParam<bool> {
     bool met() const { return met_[0].ok() && met_[1].ok(); }
     End& end(int rank) { return ends_[rank]; }
     const MetPeer& link(int rank) const { return met_[rank]->at(0); }
-    int channel(int rank, std::size_t number) const { return link(rank).channels[number].get(); }
+    const Wire& channel(int rank, std::size_t number) const { return link(rank).channels[number]; }
     std::vector<MetPeer> take(int rank) { return *std::exchange(met_[rank], std::vector<MetPeer>()); }
-    // The two ends of channel 1 are one connection, with nothing else in it.
-    void check_joined() {
-      const std::byte word[] = {std::byte{9}};
-      ASSERT_TRUE(send_short(channel(0, 1), word).ok());
-      MessageReader reader(1);
-      ASSERT_TRUE(wait_for(channel(1, 1), 1, test_.clock_, test_.in(5000)).ok());
-      EXPECT_TRUE(*reader.read_some(channel(1, 1)));
-      EXPECT_EQ(reader.bytes()[0], word[0]);
-    }
+    void check_joined() { test_.check_joined(channel(0, 1), channel(1, 1)); }
 
    private:
     RendezvousTest& test_;
@@ -125,25 +131,20 @@ TEST_P(RendezvousTest, TwoMeetInSpiteOfStrangers) {
   EXPECT_EQ(met_a->at(0).rank, 1);
   EXPECT_EQ(met_a->at(0).channels.size(), 2u);
   EXPECT_FALSE(a.point->refused().empty());
-  // The two ends of channel 1 are one connection.
-  const std::byte word[] = {std::byte{9}};
-  ASSERT_TRUE(send_short(met_a->at(0).channels[1].get(), word).ok());
-  MessageReader reader(1);
-  ASSERT_TRUE(wait_for(met_b->at(0).channels[1].get(), 1, clock_, in(5000)).ok());
-  EXPECT_TRUE(*reader.read_some(met_b->at(0).channels[1].get()));
+  check_joined(met_a->at(0).channels[1], met_b->at(0).channels[1]);
 }
 
 TEST_P(RendezvousTest, KeptConnectionsCarryTheNextView) {
   Pair pair(*this);
   pair.meet(5);
   ASSERT_TRUE(pair.met());
-  const int before[] = {pair.channel(0, 1), pair.channel(1, 1)};
+  const int before[] = {pair.channel(0, 1).get(), pair.channel(1, 1).get()};
   pair.meet(6, pair.take(0), pair.take(1));
   ASSERT_TRUE(pair.met());
   for (const int rank : {0, 1}) {
     EXPECT_TRUE(pair.link(rank).kept);
     EXPECT_EQ(pair.link(rank).channels.size(), 2u);
-    EXPECT_EQ(pair.channel(rank, 1), before[rank]);
+    EXPECT_EQ(pair.channel(rank, 1).get(), before[rank]);
   }
   pair.check_joined();
 }
@@ -170,7 +171,7 @@ TEST_P(RendezvousTest, ConnectionsWithBytesOfTheViewBeforeAreMadeAnew) {
       Pair pair(*this);
       pair.meet(5);
       ASSERT_TRUE(pair.met());
-      ASSERT_TRUE(send_short(pair.channel(sender, channel), old).ok());
+      ASSERT_TRUE(send_short(pair.channel(sender, channel).get(), old).ok());
       pair.meet(6, pair.take(0), pair.take(1));
       ASSERT_TRUE(pair.met()) << "sender " << sender << ", channel " << channel;
       EXPECT_FALSE(pair.link(0).kept || pair.link(1).kept);
@@ -327,8 +328,13 @@ TEST_P(RendezvousTest, AHouseFullOfStrangersIsNoReasonToSpin) {
   EXPECT_LE(clock_.count() - before, 20 * static_cast<int>(Rendezvous::kMaxHalfOpen));
 }
 
-INSTANTIATE_TEST_SUITE_P(Sockets, RendezvousTest, ::testing::Bool(),
-                         [](const auto& param) { return param.param ? "Local" : "Tcp"; });
+std::string name_of_way(const ::testing::TestParamInfo<Way>& info) {
+  constexpr const char* kNames[] = {"Local", "Tcp", "Tls"};
+  return kNames[static_cast<int>(info.param)];
+}
+
+INSTANTIATE_TEST_SUITE_P(Sockets, RendezvousTest, ::testing::Values(Way::kLocal, Way::kTcp, Way::kTls),
+                         name_of_way);
 
 }  // namespace
 }  // namespace paceline::transport
