@@ -21,6 +21,7 @@ template <> inline constexpr Choice kChoices<StrategyType>[] = {{"AllReduce"}, {
 template <> inline constexpr Choice kChoices<Synchronization>[] = {
     {"Synchronous"}, {"Asynchronous"}, {"BoundedStaleness"}, {"LocalSteps", true}, {"Delayed", true}};
 template <> inline constexpr Choice kChoices<Transport>[] = {{"Auto"}, {"SharedMemory"}, {"TCP"}};
+template <> inline constexpr Choice kChoices<Encryption>[] = {{"None"}, {"TLS"}};
 template <> inline constexpr Choice kChoices<Algorithm>[] = {
     {"Auto"}, {"Ring"}, {"RecursiveDoubling"}, {"HalvingDoubling"}, {"Direct"}};
 template <> inline constexpr Choice kChoices<RestartPolicy>[] =

@@ -79,6 +79,10 @@ void visit(FieldVisitor& v, Strategy& s) {
        .when = {servers && s.synchronization == Synchronization::kSynchronous,
                 "type: ParameterServer and synchronization: Synchronous"}},
       {.min = 0, .max = kMaxGroupMembers - 2}, s.backup_workers);
+  v.choice({.name = "encryption",
+            .meaning = "TLS: what members send one another between hosts is encrypted (TLS 1.3, by keys of "
+                       "the job); None: it is not"},
+           s.encryption);
   v.object({.name = "parameterServer",
             .meaning = "What makes an update, and how bytes move to servers and back",
             .when = {servers, "type: ParameterServer"}},

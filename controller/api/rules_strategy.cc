@@ -18,6 +18,7 @@ constexpr char kSynchronization[] = "spec.strategy.synchronization";
 constexpr char kBackupWorkers[] = "spec.strategy.backupWorkers";
 constexpr char kGradients[] = "spec.strategy.parameterServer.gradientsPerStep";
 constexpr char kDropRate[] = "spec.strategy.allReduce.maxDropRate";
+constexpr char kEncryption[] = "spec.strategy.encryption";
 constexpr char kServers[] = "spec.replicaSpecs.ps";
 constexpr char kEvaluator[] = "spec.replicaSpecs.evaluator";
 
@@ -125,6 +126,22 @@ void check_partial_steps(const TrainingJob& job, Findings& f) {
                        : "0; or a larger training.globalBatchSize, and training.microBatchSize");
 }
 
+// (The API server has no room for what is said of GPUs.)
+void check_encryption(const TrainingJob& job, Findings& f) {
+  const Strategy& s = job.spec.strategy;
+  if (s.encryption == Encryption::kNone || !f.clean("spec.strategy") || !f.clean(kReplicas)) return;
+  const Transport transport = has_servers(job) ? s.parameter_server.transport : s.all_reduce.transport;
+  if (transport == Transport::kSharedMemory)
+    f.refuse(kEncryption, "members that share memory send nothing over a network", name(s.encryption),
+             "None; or transport: Auto or TCP");
+  for (const Role role : {Role::kChief, Role::kWorker}) {
+    const auto& replica = replica_spec(job, role);
+    if (has_servers(job) || !replica || replica->replicas == 0 || !computes_on_gpus(*replica)) continue;
+    return f.refuse(kEncryption, "gradients go from GPU to GPU by NCCL, which encrypts nothing",
+                    name(s.encryption), "None, and encryption of the network below; or members without GPUs");
+  }
+}
+
 void check_evaluator(const TrainingJob& job, Findings& f) {
   const auto& evaluator = job.spec.replica_specs.evaluator;
   const Checkpoint& c = job.spec.checkpoint;
@@ -146,6 +163,7 @@ void check_strategy(const TrainingJob& job, Findings& findings) {
   check_gradients(job, findings);
   check_deterministic(job, findings);
   check_partial_steps(job, findings);
+  check_encryption(job, findings);
   check_evaluator(job, findings);
 }
 

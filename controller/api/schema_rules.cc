@@ -128,6 +128,12 @@ std::vector<Entry> rules_of_strategy() {
         "!has(self.parameterServer.gradientsPerStep)",
         "both backupWorkers and gradientsPerStep are given; allowed: at most one of them",
         "parameterServer.gradientsPerStep"}},
+      {"spec.strategy",
+       {R"(self.?encryption.orValue("None") == "None" || (self.?type.orValue("AllReduce") == "ParameterServer" )"
+        R"(? self.?parameterServer.?transport.orValue("Auto") : self.?allReduce.?transport.orValue("Auto")) )"
+        R"(!= "SharedMemory")",
+        "members that share memory send nothing over a network; allowed: None; or transport: Auto or TCP",
+        "encryption"}},
       {"spec",
        {str_cat("!has(self.training) || ", kHasServers,
                 R"( || !self.replicaSpecs.exists(k, k.lowerAscii() == "ps"))"),

@@ -272,6 +272,7 @@ absl::StatusOr<v1::TrainingSpec> make_training_spec(const TrainingJob& job, cons
   spec.set_precision(static_cast<v1::Precision>(t.precision));
   spec.set_recompute_activations(t.recompute_activations);
   spec.set_seed(static_cast<std::uint64_t>(t.seed));
+  spec.set_encrypts_links(job.spec.strategy.encryption == Encryption::kTls);
   *spec.mutable_exchange() = make_exchange(job.spec.strategy.all_reduce);
   if (job.spec.strategy.type == StrategyType::kParameterServer)
     *spec.mutable_parameter_server() = make_parameter_server(job);

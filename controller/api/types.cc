@@ -99,6 +99,7 @@ template const char* name(StrategyType);
 template const char* name(Synchronization);
 template const char* name(Transport);
 template const char* name(Algorithm);
+template const char* name(Encryption);
 template const char* name(RestartPolicy);
 template const char* name(RestartScope);
 template const char* name(CleanPodPolicy);

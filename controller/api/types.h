@@ -44,6 +44,8 @@ enum class Synchronization : std::uint8_t { kSynchronous, kAsynchronous, kBounde
 enum class Transport : std::uint8_t { kAuto, kSharedMemory, kTcp };
 enum class Algorithm : std::uint8_t { kAuto, kRing, kRecursiveDoubling, kHalvingDoubling, kDirect };
 
+enum class Encryption : std::uint8_t { kNone, kTls };
+
 struct AllReduce {
   Transport transport = Transport::kAuto;
   Algorithm algorithm = Algorithm::kAuto;
@@ -70,6 +72,7 @@ struct Strategy {
   StrategyType type = StrategyType::kAllReduce;
   Synchronization synchronization = Synchronization::kSynchronous;
   std::int64_t backup_workers = 0;  // ParameterServer, Synchronous
+  Encryption encryption = Encryption::kNone;
   AllReduce all_reduce;
   ParameterServer parameter_server;
 };

@@ -150,6 +150,11 @@ absl::StatusOr<coordinator::CoreConfig> core_config(const std::string& key, cons
   if (!core.listens) {
     PL_ASSIGN_OR_RETURN(core.training, api::make_training_spec(job.job, paths));
   }
+  if (core.training.encrypts_links() && options.authority == nullptr && !options.same_machine) {
+    return absl::FailedPreconditionError(
+        "spec.strategy.encryption: TLS: members would be told the key of their links in the clear; turn on "
+        "coordinator.tls in the controller's configuration");
+  }
   core.job = key;
   core.link_key = link_key_of(token, job.uid);
   core.roles = expected_roles(job.job);

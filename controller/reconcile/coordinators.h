@@ -65,7 +65,7 @@ struct CoordinatorsOptions {
 };
 
 // The configuration of the coordinator of a job's present attempt, if it begins now. Errors as
-// api::make_training_spec().
+// api::make_training_spec(); FAILED_PRECONDITION: links are to be encrypted, and members attach without TLS.
 absl::StatusOr<coordinator::CoreConfig> core_config(const std::string& key, const StoredJob& job,
                                                     const std::string& token,
                                                     const CoordinatorsOptions& options, WallTime now = {});

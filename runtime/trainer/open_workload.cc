@@ -208,9 +208,12 @@ OpenWorkload make_open_workload(Registry registry, Compute compute, const Host& 
       return compile_for(*source, purpose, max_rows, leave);
     };
     workload.compile_probe = [source] { return compile_probe(*source); };
-    workload.open_exchange = compute.open_exchange;
+    if (!spec.encrypts_links()) workload.open_exchange = compute.open_exchange;
     workload.let_exchange_go = compute.let_exchange_go;
-    workload.why_no_exchange = compute.why_no_exchange;
+    workload.why_no_exchange =
+        spec.encrypts_links()
+            ? "the job's links are encrypted, and what goes from device to device would not be"
+            : compute.why_no_exchange;
     workload.device_id = compute.device_id;
     PL_RETURN_IF_ERROR(add_room(spec, *source, host, workload));
     if (compute.make_state == nullptr) return workload;

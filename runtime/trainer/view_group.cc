@@ -52,6 +52,7 @@ absl::StatusOr<collective::Group> group_of(const v1::View& view, const std::stri
   const auto transport =
       training.has_parameter_server() ? training.parameter_server().transport() : exchange.transport();
   group.transport = static_cast<collective::TransportKind>(transport);
+  group.encrypted = training.encrypts_links();
   group.sockets_per_peer = static_cast<int>(exchange.sockets_per_peer());
   return group;
 }

@@ -288,6 +288,14 @@ class CliTest(CliCase):
                 self.ends(0, "run", self.write(job(members=3, transport=transport)), "--output", "json")
         self.nothing_left()
 
+    def test_encrypted_links_train_the_same_model(self):
+        models = set()
+        for encryption in ("None", "TLS"):
+            strategy = f"{{encryption: {encryption}, allReduce: {{transport: TCP}}}}"
+            last = self.events(self.write(job(members=3, strategy=strategy)), "--name", encryption.lower())[-1]
+            models.add(pathlib.Path(last["model"]).read_bytes())
+        self.assertEqual(len(models), 1)
+
     def test_the_first_example_computes_on_no_reference_kernel(self):
         example = (ROOT / "examples/fashion-allreduce.yaml").read_text().replace("target: {accuracy: 0.90}", "")
         example = re.sub(r"epochs: 4 .*", "steps: 2", example).replace("warmupSteps: 100", "warmupSteps: 1").replace("everyEpochs: 0.5", "everySteps: 2")

@@ -63,6 +63,22 @@ TEST(CoreConfigTest, StepsThatWereReachedCountForAnAttemptThatBegins) {
   EXPECT_EQ(config().restarts_from, std::nullopt) << "its members train, and another coordinator begins";
 }
 
+// The key of the links is told where members attach.
+TEST(CoreConfigTest, LinksAreEncryptedOnlyWhereMembersAttachByTls) {
+  StoredJob job = stored();
+  job.job.spec.strategy.encryption = api::Encryption::kTls;
+  CoordinatorsOptions options;
+  EXPECT_EQ(core_config("default/fashion", job, "token", options).status().code(),
+            absl::StatusCode::kFailedPrecondition);
+  options.same_machine = true;
+  EXPECT_TRUE(core_config("default/fashion", job, "token", options).ok()) << "nobody listens to loopback";
+  options.same_machine = false;
+  options.authority = [] { return "pem"; };
+  const auto core = core_config("default/fashion", job, "token", options);
+  ASSERT_TRUE(core.ok()) << core.status();
+  EXPECT_TRUE(core->training.encrypts_links());
+}
+
 TEST(CoreConfigTest, AttemptsResumeFromTheFirstThatMay) {
   StoredJob job = stored();
   for (const std::int64_t attempt : {0, 1, 2}) {
