@@ -131,6 +131,7 @@ absl::Status explain_job(Call& call, const std::string& name) {
   if (!job.run) {
     print_plan(call, object, described);
   } else if (const api::Parsed parsed = kube::parse_job(object, kube::job_metadata(object)); parsed.job) {
+    described.spec = parsed.job;
     print_budget(call, *parsed.job, described);
     if (!has_ended(job)) print_what_if(call, *parsed.job, job.status, described.now);
   }

@@ -67,6 +67,7 @@ api::MemberStatus member_of(const JobView& job, const SlimPod& pod) {
   if (known == job.status.members.end()) return member;
   const bool trains = pod.phase == cluster::PodPhase::kRunning && !pod.deletion;
   if (trains && !known->phase.empty()) member.phase = known->phase;
+  if (trains) member.rank = known->rank;
   member.step = known->step;
   member.telemetry = trains ? known->telemetry : counts_of(known->telemetry);
   return member;

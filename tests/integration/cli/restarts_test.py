@@ -243,6 +243,8 @@ class RestartsTest(CliCase):
         status = self.status("digits")
         self.assertEqual((status["phase"], status["reason"]), ("Failed", "BackoffLimitExceeded"))
         self.assertGreaterEqual(status["step"], before["step"])
+        if not status["checkpoint"]:
+            self.assertIn("it begins anew by: paceline run ", self.paceline("explain", "digits").stdout)
         self.nothing_left()
 
     def test_a_run_is_suspended_and_resumed(self):

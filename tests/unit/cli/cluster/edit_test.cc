@@ -291,7 +291,10 @@ TEST_F(WatchTest, EventsAsTheyCome) {
 // ---- top, explain
 
 TEST_F(ClusterTest, TopShowsAJobUntilItEnds) {
-  add_job(job_object("digits", "Running"));
+  kube::Json job = job_object("digits", "Running");
+  job["status"]["members"] =
+      kube::Json::array({{{"role", "worker"}, {"index", 0}, {"rank", 0}, {"pod", "digits-worker-0-1"}}});
+  add_job(job);
   add_pod(pod_object("digits", "worker", 0, 1));
   on_pause_ = [&] {
     server_.change("trainingjobs", "team-a", "digits", [](kube::Json& job) {
