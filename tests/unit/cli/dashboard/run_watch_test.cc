@@ -156,8 +156,9 @@ TEST_F(RunPlaceTest, SeriesComeFromTheRunsMetrics) {
 TEST_F(RunPlaceTest, ActionsOfUsersBecomeEvents) {
   const auto run = make("one");
   std::ofstream(run->path("events.jsonl")) << "";
-  place_.record(named("one"), true, "UserActionFailed", "words\nof \"somebody\"");
-  place_.record(named("gone"), false, "UserAction", "words");
+  EXPECT_TRUE(place_.record(named("one"), true, "UserActionFailed", "words\nof \"somebody\"").ok());
+  EXPECT_TRUE(place_.record(named("gone"), false, "UserAction", "words").ok())
+      << "nothing has happened to it";
   const auto events = place_.source()->events("default", "one").value().events;
   ASSERT_THAT(events, SizeIs(1));
   EXPECT_EQ(events[0].reason, "UserActionFailed");

@@ -66,7 +66,7 @@ TEST(StatusSamplesTest, ResumedJobsCountFromTheirFirstStart) {
   Json resumed = sampled_job(16);
   resumed["status"]["startTime"] = "2026-01-31T13:00:00Z";
   samples.add(resumed, kBegin + std::chrono::seconds(3601));
-  EXPECT_EQ(samples.series().points(100).seconds, (std::vector<double>{1, 3601}));
+  EXPECT_EQ(replayed(samples).points(100).seconds, (std::vector<double>{1, 3601}));
 }
 
 TEST(StatusSamplesTest, NothingIsKnownWithoutProgress) {
