@@ -51,6 +51,8 @@ absl::Status suspend_one(Call& call, const std::string& name, bool suspend) {
   PL_RETURN_IF_ERROR(job.run ? goes_on(*job.run, verb, call.jobs.where(job.ns)) : if_it_goes_on(job, verb));
   if (job.suspended == suspend) {
     PL_RETURN_IF_ERROR(call.jobs.await_owner(name, verb, call.err));
+    // Its members may be about to save still.
+    if (suspend) PL_RETURN_IF_ERROR(call.jobs.await_suspended(name, call.err).status());
     call.out << call.jobs.reference(name) << (suspend ? " is suspended already\n" : " is not suspended\n");
     return absl::OkStatus();
   }
@@ -150,7 +152,8 @@ absl::Status scale_once(Call& call, const std::string& name, const std::vector<S
 using Answer = std::optional<api::Request> api::Requests::*;
 
 // Waits for what comes of a request, and says it.
-absl::Status await_answer(Call& call, const std::string& name, const std::string& text, Answer which) {
+absl::Status await_answer(Call& call, const std::string& name, const char* annotation,
+                          const std::string& text, Answer which) {
   for (Duration waited{};; waited += kBetweenLooks) {
     PL_ASSIGN_OR_RETURN(const Json object, call.jobs.job(call.ns, name));
     const JobView job = read_job(object);
@@ -163,9 +166,14 @@ absl::Status await_answer(Call& call, const std::string& name, const std::string
     if (seen && answer->outcome != api::RequestOutcome::kUnderWay)
       return absl::FailedPreconditionError(str_cat(named(job), ": ", answer->message));
     if (!seen) PL_RETURN_IF_ERROR(if_it_goes_on(job, "ask for"));
+    if (!seen && kube::text_at(object, {"metadata", "annotations", annotation}) != text)
+      return absl::AbortedError(
+          str_cat("another request took the place of this one, of which no answer has come; ask ", named(job),
+                  " again when the other is answered"));
     if (!seen && waited >= kSeenLimit)
       return absl::DeadlineExceededError(
-          str_cat("nobody has looked at the request for ", format_duration(kSeenLimit), ": does the ",
+          str_cat("nobody has looked at the request for ", format_duration(kSeenLimit),
+                  "; it stays, and is carried out by whoever looks: does the ",
                   job.run ? "process that owns the run stand still" : "controller run", "?"));
     if (waited >= kAnswerLimit)
       return absl::DeadlineExceededError(
@@ -192,7 +200,7 @@ absl::Status request(Call& call, const std::string& name, const char* verb, cons
   const Json patch = {{"metadata", {{"uid", view.uid}, {"annotations", {{annotation, text}}}}}};
   PL_RETURN_IF_ERROR(call.jobs.patch(call.ns, name, patch, verb).status());
   PL_RETURN_IF_ERROR(call.jobs.await_owner(name, verb, call.err));
-  return await_answer(call, name, text, which);
+  return await_answer(call, name, annotation, text, which);
 }
 
 }  // namespace

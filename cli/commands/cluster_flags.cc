@@ -106,7 +106,8 @@ void add_dashboard_flag(CLI::App& command, ClusterFlags& flags) {
 
 bool is_on_cluster(const Session& session, const ClusterFlags& flags) {
   return session.kubectl || flags.cluster || flags.all_namespaces || !flags.context.empty() ||
-         !flags.kubeconfig.empty() || !flags.ns.empty() || !flags.dashboard.empty();
+         !flags.kubeconfig.empty() || !flags.ns.empty() || !flags.dashboard.empty() ||
+         !flags.dashboard_ca.empty();
 }
 
 bool take_name(Session& session, const ClusterFlags& flags, const std::string& text, std::string& name) {

@@ -75,7 +75,7 @@ void add_plot(CLI::App& app, Session& session) {
   auto flags = add_cluster_flags(*command, session, Where::kBoth);
   add_dashboard_flag(*command, *flags);
   command->footer(session.examples({{false, "plot fashion-allreduce -o loss.svg"},
-                                    {true, "plot digits -n team-a --dashboard http://127.0.0.1:8090"}}));
+                                    {true, "plot digits -n team-a --dashboard https://localhost:8090"}}));
   command->callback([&session, name, output, flags] {
     if (!is_on_cluster(session, *flags)) {
       if (const absl::Status status = plot_run(session, *name, *output); !status.ok()) session.fail(status);

@@ -17,6 +17,7 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "base/unique_fd.h"
+#include "cli/cluster/job_view.h"
 #include "cli/commands/run_log.h"
 #include "cli/run/checkpoint_place.h"
 #include "cli/session.h"
@@ -246,6 +247,15 @@ absl::StatusOr<std::string> RunSource::await_suspended(const std::string& name, 
     const FileVersion now = version_of(run.folder + "/status.json");
     if (left && first && now != *first) return lost_by_suspension(run);
     if (left && !first) first = now;
+    PL_ASSIGN_OR_RETURN(const Json edited, job("", name));
+    if (!read_job(edited).suspended)
+      return absl::AbortedError(str_cat("run \"", name, "\" was resumed meanwhile"));
+    if (waited >= kEditLimit && stands_still(run.owner_pid)) {
+      return absl::DeadlineExceededError(
+          str_cat("process ", run.owner_pid, ", which owns run \"", name,
+                  "\", is stopped (ctrl-Z, SIGSTOP), and its members may not have left; `kill -CONT ",
+                  run.owner_pid, "` lets it go on"));
+    }
     if (waited >= kSuspensionLimit) {
       return absl::DeadlineExceededError(
           str_cat("run \"", name, "\" is to be suspended, and its members have not left within ",

@@ -30,7 +30,7 @@ void add_get(CLI::App& app, Session& session) {
                                     {false, "get digits-allreduce -o json"},
                                     {true, "get -n team-a"},
                                     {true, "get -A -o wide"},
-                                    {true, "get -n team-a --all --dashboard http://127.0.0.1:8090"}}));
+                                    {true, "get -n team-a --all --dashboard https://localhost:8090"}}));
   command->callback([&session, options, flags] {
     if (options->watch && !is_on_cluster(session, *flags))
       return session.fail(kExitUsage, "--watch is for jobs on a cluster; `paceline top` watches a run");

@@ -5,6 +5,7 @@
 #include <stop_token>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/status.h"
 #include "base/text.h"
@@ -80,9 +81,14 @@ class ClusterDashboardImpl final : public ClusterDashboard {
   int port() const override { return server_->port(); }
 
  private:
-  std::set<std::string> namespaces() const {
-    std::set<std::string> all = board_.namespaces();
-    if (history_) all.merge(history_->namespaces());
+  // Namespaces of jobs that are there come first.
+  std::vector<std::string> namespaces() const {
+    const std::set<std::string> live = board_.namespaces();
+    std::vector<std::string> all(live.begin(), live.end());
+    if (!history_) return all;
+    for (const std::string& ns : history_->namespaces()) {
+      if (!live.contains(ns)) all.push_back(ns);
+    }
     return all;
   }
 

@@ -22,7 +22,7 @@ class JobQuestions {
   static constexpr std::size_t kMostLogBytes = 4 << 20;
   static constexpr std::int64_t kMostLogLines = 100'000;
   static constexpr std::int64_t kMostPast = 2000;            // jobs of one answer
-  static constexpr std::size_t kMostObjectBytes = 32 << 20;  // of their objects
+  static constexpr std::size_t kMostObjectBytes = 4 << 20;  // of their objects
 
   // `wake`: a log that is followed may have more.
   JobQuestions(Board& board, Place& place, const Clock& clock, std::function<void()> wake)

@@ -32,8 +32,8 @@ class TokenGate final : public Gate {
   static constexpr Duration kPatience = std::chrono::seconds(30);
 
   // `api`: may create both kinds of reviews; it and the clock outlive the gate, and the gate its streams.
-  // `namespaces`: that have jobs.
-  TokenGate(kube::ApiClient& api, std::function<std::set<std::string>()> namespaces, const Clock& clock)
+  // `namespaces`: that have jobs, those that matter most first.
+  TokenGate(kube::ApiClient& api, std::function<std::vector<std::string>()> namespaces, const Clock& clock)
       : api_(api), namespaces_(std::move(namespaces)), clock_(clock) {}
 
   void admit(const web::HttpRequest& request, const Need& need, Then then) override;
@@ -54,7 +54,7 @@ class TokenGate final : public Gate {
   std::optional<absl::StatusOr<Namespaces>> sees(const std::string& token, const Somebody& who, Ask ask);
 
   kube::ApiClient& api_;
-  const std::function<std::set<std::string>()> namespaces_;
+  const std::function<std::vector<std::string>()> namespaces_;
   const Clock& clock_;
   struct Known {
     AccessCache cache;

@@ -79,16 +79,19 @@ absl::StatusOr<bool> drop_oldest(Database& database, const std::string& but) {
 absl::StatusOr<bool> is_at_bound(Database& database, std::int64_t bound, std::int64_t bytes) {
   PL_ASSIGN_OR_RETURN(const std::int64_t page, database.number("PRAGMA page_size"));
   PL_ASSIGN_OR_RETURN(const std::int64_t pages, database.number("PRAGMA page_count"));
-  return (pages + kTreePages) * page + bytes >= bound;
+  PL_ASSIGN_OR_RETURN(const std::int64_t free, database.number("PRAGMA freelist_count"));
+  return (pages - free + kTreePages) * page + bytes >= bound;
 }
 
 }  // namespace
 
 absl::StatusOr<Database> HistoryStore::begin(const std::string& path, const Limits& limits) {
   PL_ASSIGN_OR_RETURN(Database database, Database::open(path));
-  // The log needs no memory shared between processes where one of them has the file for itself.
+  // The log needs no memory shared between processes where one of them has the file for itself. A container
+  // has no folder for what is sorted.
   PL_RETURN_IF_ERROR(database.run(str_cat(
-      "PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; "
+      "PRAGMA temp_store = MEMORY; PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL; PRAGMA "
+      "synchronous = NORMAL; "
       "PRAGMA wal_autocheckpoint = ",
       kLogPages, "; PRAGMA journal_size_limit = ", kLogPages * kPageBytes, "; BEGIN IMMEDIATE; COMMIT")));
   PL_ASSIGN_OR_RETURN(const std::int64_t version, database.number("PRAGMA user_version"));

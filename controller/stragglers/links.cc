@@ -100,7 +100,7 @@ void Links::choose() {
     for (Link* const link : links) {
       link->told = link->told && finding_of(*link);
       const auto means = means_of(*link);
-      if (means && means->factor > factor) {
+      if (means && means->share >= kLeastLinkShare && means->factor > factor) {
         slowest = link;
         factor = means->factor;
       }

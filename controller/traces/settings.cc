@@ -82,6 +82,8 @@ absl::Status read_endpoint(const Named& variable, bool is_whole, Settings& setti
   const bool known = url.starts_with("http://") || url.starts_with("https://");
   if (!known || url.size() == scheme + 3) return wrong(variable, "http://HOST:PORT or https://HOST:PORT");
   const std::size_t slash = url.find('/', scheme + 3);
+  if (url.substr(0, slash).find('@') != std::string_view::npos)  // it is not shown: it may hold a password
+    return wrong({variable.name, "..."}, "no user and password; they go into OTEL_EXPORTER_OTLP_HEADERS");
   settings.server = url.substr(0, slash);
   settings.path = slash == std::string_view::npos ? "" : url.substr(slash);
   if (!is_whole) {

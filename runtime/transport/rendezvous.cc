@@ -439,6 +439,7 @@ bool Rendezvous::on_proof(const RendezvousPlan& plan, HalfOpen& stranger, const 
     return false;
   }
   stranger.tls = *std::move(tls);
+  stranger.until = TimePoint::max();  // it has said who it is: the meeting's own deadline is its, too
   return shake_hands(stranger, met);
 }
 

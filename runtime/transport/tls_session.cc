@@ -187,8 +187,8 @@ absl::StatusOr<bool> TlsSession::shake_hands() {
 absl::Status TlsSession::failure(const char* doing) {
   const unsigned long reason = ERR_peek_error();
   ERR_clear_error();
-  if (parts_->ended) return absl::UnavailableError("the connection ended");
   if (parts_->error != 0) return connection_error(doing, parts_->error);
+  if (parts_->ended) return absl::UnavailableError("the connection ended");
   const char* const why = reason != 0 ? ERR_reason_error_string(reason) : nullptr;
   return absl::UnavailableError(str_cat(doing, ": TLS: ", why != nullptr ? why : "it failed"));
 }
@@ -254,7 +254,9 @@ absl::StatusOr<std::size_t> TlsSession::read_some(std::span<const iovec> pieces)
       std::size_t got = 0;
       if (SSL_read_ex(ssl, static_cast<std::byte*>(piece.iov_base) + at, piece.iov_len - at, &got) != 1) {
         // Bytes that came before an end are handed out first; the next call finds the end again.
-        if (total > 0 || SSL_get_error(ssl, 0) == SSL_ERROR_WANT_READ) return total;
+        // A read may have to send first: new keys, for which the socket has no room now. The next write does.
+        const int why = total > 0 ? SSL_ERROR_NONE : SSL_get_error(ssl, 0);
+        if (total > 0 || why == SSL_ERROR_WANT_READ || why == SSL_ERROR_WANT_WRITE) return total;
         return failure("receiving");
       }
       at += got;

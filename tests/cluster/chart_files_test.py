@@ -216,7 +216,8 @@ class TemplatesTest(unittest.TestCase):
         self.assertIsNone(volume(self.render()))
         self.assertNotIn("history", self.render("--set", "config.dashboard.address=0.0.0.0:8090").config()["dashboard"])
         self.assert_refused("set config.dashboard.address", "--set", "history.enabled=true,replicas=1")
-        self.assert_refused("a ReadWriteOnce claim is for one pod", *shown)
+        for values in ("history.size=1Gi", "history.volume.persistentVolumeClaim.claimName=ours"):
+            self.assert_refused("a ReadWriteOnce claim is for one pod", *shown, "--set", values)
         one = self.render(*shown, "--set", "replicas=1,history.size=3Gi,history.storageClassName=fast,config.dashboard.history.days=7")
         self.assertEqual(one.config()["dashboard"]["history"], {"path": "/history/jobs.db", "megabytes": 256, "days": 7})
         self.assertIn({"name": "history", "mountPath": "/history"}, one.container()["volumeMounts"])
@@ -227,7 +228,7 @@ class TemplatesTest(unittest.TestCase):
         deployment = one.one("Deployment")["spec"]
         self.assertEqual(deployment["strategy"], {"type": "Recreate"})   # the new pod may be on another node
         self.assertEqual(deployment["template"]["spec"]["securityContext"]["fsGroup"], image.NON_ROOT)
-        for values in ("history.accessMode=ReadWriteMany", "history.volume.persistentVolumeClaim.claimName=ours"):
+        for values in ("history.accessMode=ReadWriteMany", "history.volume.persistentVolumeClaim.claimName=ours,history.accessMode=ReadWriteMany"):
             several = self.render(*shown, "--set", values)
             self.assertEqual(several.one("Deployment")["spec"]["strategy"]["type"], "RollingUpdate", values)
         self.assertEqual((volume(several)["persistentVolumeClaim"], several.of_kind("PersistentVolumeClaim")), ({"claimName": "ours"}, []))

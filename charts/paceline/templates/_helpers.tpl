@@ -84,11 +84,12 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- $history := .Values.history }}
 {{- if $history.enabled }}
 {{- if not .Values.config.dashboard.address }}{{ fail "history.enabled is true, and there is no dashboard: set config.dashboard.address, e.g. 0.0.0.0:8090" }}{{ end }}
-{{- $shared := or $history.volume (eq $history.accessMode "ReadWriteMany") }}
+{{- $claims := or (not $history.volume) (hasKey $history.volume "persistentVolumeClaim") }}
+{{- $shared := or (not $claims) (eq $history.accessMode "ReadWriteMany") }}
 {{- if and (gt (int .Values.replicas) 1) (not $shared) }}
 {{- fail (printf "history: a %s claim is for one pod, and there are %v replicas: set replicas=1; or history.accessMode=ReadWriteMany, where the storage class can; or --set-json 'history.volume={\"emptyDir\":{}}', which lasts as long as its pod" $history.accessMode .Values.replicas) }}
 {{- end }}
-{{- if or (not $history.volume) (hasKey $history.volume "persistentVolumeClaim") }}claim{{ else }}volume{{ end }}
+{{- if $claims }}claim{{ else }}volume{{ end }}
 {{- end }}
 {{- end }}
 

@@ -128,7 +128,7 @@ class StragglersTest(CliCase):
         self.assertEqual((before[0], before[2]), (after[0], after[2]), "the others' processes stay")
         self.assertNotEqual(before[1], after[1])
         until(lambda: not self.straggling(), 60 * SLOW, "nobody is slow any more")
-        change = self.status("straggles")["status"]["view"]["change"]
+        change = until(lambda: self.status("straggles")["status"]["view"].get("change"), 20 * SLOW, "how the view began is told")
         self.assertEqual((change["came"], change["left"], change["stepsLost"]), (["worker-1"], ["worker-1"], 0))
         self.assertEqual(self.status("straggles")["status"]["restarts"].get("total", 0), 0)
         self.stop(process)

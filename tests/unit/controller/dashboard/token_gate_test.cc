@@ -72,7 +72,7 @@ class TokenGateTest : public ::testing::Test {
   FakeClock clock_;
   ReviewServer server_;
   kube::ApiClient api_{server_, clock_, 1, {}, [](Duration, std::stop_token) { return true; }};
-  TokenGate gate_{api_, [] { return std::set<std::string>{"a", "b"}; }, clock_};
+  TokenGate gate_{api_, [] { return std::vector<std::string>{"a", "b"}; }, clock_};
 };
 
 const Need kGet{.verb = "get", .ns = "a", .name = "x"};

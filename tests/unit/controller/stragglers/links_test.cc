@@ -144,6 +144,31 @@ TEST_F(LinksTest, OfLinksThatOneMemberReadsTheSlowestAloneIsFound) {
   EXPECT_TRUE(found);
 }
 
+// A link that moves little takes long for each byte, and costs nothing.
+TEST_F(LinksTest, ALinkThatCostsLittleHidesNoSlowOneIntoTheSameMember) {
+  begin(4);
+  std::map<std::pair<int, int>, LinkCount> counts;
+  for (int round = 0; round < 60; ++round) {
+    at_ += milliseconds(500);
+    for (int from = 0; from < 4; ++from) {
+      std::vector<LinkCount> told;
+      for (int to = 0; to < 4; ++to) {
+        if (to == from) continue;
+        LinkCount& count = counts[{from, to}];
+        const bool small = to == 0 && from == 1, slow = to == 0 && from == 2;
+        count.to = to;
+        count.bytes += small ? 200'000 : 5'000'000;
+        count.rate = round < 20 ? 1e9 : small ? 10e6 : slow ? 20e6 : 1e9;
+        told.push_back(count);
+      }
+      links_.add(from, at_, told);
+    }
+  }
+  const auto found = links_.findings();
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].from, 12);
+}
+
 TEST_F(LinksTest, CountsThatGoBackOrNameNobodyAreLetBe) {
   begin(3);
   pass(10);

@@ -79,6 +79,9 @@ TEST(TraceSettingsTest, ErrorsDoNotShowWhatHeadersHold) {
   const auto found = settings(
       {{"OTEL_EXPORTER_OTLP_ENDPOINT", "http://c:4318"}, {"OTEL_EXPORTER_OTLP_HEADERS", "key=secret%"}});
   EXPECT_THAT(found.status().message(), Not(HasSubstr("secret")));
+  const auto user = settings({{"OTEL_EXPORTER_OTLP_ENDPOINT", "https://me:secret@c:4318/x"}});
+  EXPECT_TRUE(absl::IsInvalidArgument(user.status()));
+  EXPECT_THAT(user.status().message(), Not(HasSubstr("secret")));
 }
 
 }  // namespace

@@ -95,9 +95,12 @@ TEST_F(ServerCertificateTest, HalfAHandshakeIsNoReasonToSpin) {
   HttpReader half((*server)->port());
   half.send(std::string("\x16\x03\x01\x02\x00\x01", 6));  // a record of 512 bytes, of which one is here
   const int before = clock.count();
+  const TimePoint began = clock.now();
   pollfd answer{half.fd(), POLLIN, 0};
   ASSERT_EQ(::poll(&answer, 1, kWaitMs), 0);
-  EXPECT_LE(clock.count() - before, 4 * kWaitMs);
+  // A busy machine may let this thread wait for longer.
+  const auto waited = std::chrono::duration_cast<std::chrono::milliseconds>(clock.now() - began).count();
+  EXPECT_LE(clock.count() - before, 4 * waited + 4);
 }
 
 TEST_F(ServerCertificateTest, HandshakesFailBeforeTheFilesAreThere) {
