@@ -177,7 +177,7 @@ class DashboardTest(CliCase):
         self.stop(run)
         for command in (("checkpoint", "digits"), ("replace", "digits", "worker-1")):
             self.ends(4, *command)
-        self.assertFalse(viewer.get(JOB)["actions"]["checkpoint"]["allowed"])
+        until(lambda: not viewer.get(JOB)["actions"]["checkpoint"]["allowed"], 20 * SLOW, "the page offers it no more")
 
     def test_requests_that_make_no_sense_are_refused(self):
         _, viewer = self.viewer_of()
