@@ -80,7 +80,7 @@ void JobProgress::records_of_rank_zero(const v1::Heartbeat& heartbeat, TimePoint
   if (heartbeat.steps() > 0) {
     const StepTimes times = from_wire(heartbeat.times());
     goodput_.taken(sane_step(heartbeat.step()), sane_step(heartbeat.steps()),
-                   std::max(times.step - times.checkpoint, Duration::zero()));
+                   std::max(times.step - times.checkpoint, Duration::zero()), now - began_);
     if (!first_step_) first_step_ = first_applied(heartbeat, now);
   }
   set_clock(heartbeat, now);

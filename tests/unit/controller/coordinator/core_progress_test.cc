@@ -47,6 +47,14 @@ TEST(JobProgressTest, RatesAreThoseOfTheLastSeconds) {
   EXPECT_NEAR(report.goodput, 0.5 / 20, 1e-3);  // 500 steps of 1 ms in 20 s
 }
 
+TEST(JobProgressTest, StepsOfTheTimeBeforeItBeganAddNothingToGoodput) {
+  JobProgress progress{TimePoint{milliseconds(300'000)}, {.step = 3000, .share = 0.5, .seconds = 600}};
+  Effects effects;
+  const TimePoint now{milliseconds(301'000)};
+  progress.records_of_rank_zero(beat(6000, 0, 3000, 100), now, effects);
+  EXPECT_DOUBLE_EQ(report_at(progress, now).goodput, 301.0 / 601);
+}
+
 TEST(JobProgressTest, TimeGoesOnWithAnotherRankZero) {
   JobProgress progress{TimePoint{}};
   Effects effects;
