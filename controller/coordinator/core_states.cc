@@ -338,7 +338,7 @@ void CoordinatorCore::Impl::hand_over(std::vector<Slot*>& chosen) {
 
 void CoordinatorCore::Impl::take_over() {
   const Slot& before = places_.predecessor();
-  if (before.attached()) fence(before.stream, "another one has its place, since it was slow");
+  if (before.attached()) fence(before.stream, "another one has its place");
   const Slot& now = places_.hand_over();
   handed_over_ = {now.role, now.index, now.incarnation};
   stragglers_.forget(number(now));
