@@ -64,6 +64,12 @@ std::string hello_error(const v1::Hello& hello, const CoreConfig& config) {
     return str_cat("pod ", hello.pod(), " is of attempt ", hello.attempt(), ", and this is attempt ",
                    config.attempt);
   }
+  // Evaluators have no links.
+  if (config.training.encrypts_links() && hello.role() != v1::ROLE_EVALUATOR && !hello.speaks_tls()) {
+    return str_cat("the image of pod ", hello.pod(), " is of a release that does not know ",
+                   "spec.strategy.encryption: TLS, and would send in the clear: give it an image of the ",
+                   "controller's release, or set encryption: None");
+  }
   if (std::string error = address_error(hello.address()); !error.empty()) return error;
   return slot_error(hello, config);
 }

@@ -175,6 +175,7 @@ v1::MemberMessage MembershipImpl::hello() {
   hello.set_incarnation(environment_.incarnation);
   hello.set_catches_up(true);
   hello.set_answers_preflight(true);
+  hello.set_speaks_tls(true);
   auto state = state_.lock();
   hello.set_known_generation(state->view.generation());
   for (int rank = 0; rank < state->view.members_size(); ++rank) {  // of one that others are in it holds none

@@ -108,6 +108,7 @@ v1::MemberMessage Attachment::hello() const {
   hello.set_incarnation(environment_.incarnation);
   hello.set_catches_up(true);
   hello.set_answers_preflight(true);
+  hello.set_speaks_tls(true);
   hello.set_known_generation(view_.generation());
   for (int rank = 0; rank < view_.members_size(); ++rank) {
     if (view_.members(rank).member_id() != member_id_) continue;

@@ -33,6 +33,28 @@ TEST(HelloTest, MembersOfAnotherAttemptAreRefused) {
   EXPECT_EQ(hello_error(hello, config), "pod digits-worker-0-11 is of attempt 11, and this is attempt 12");
 }
 
+TEST(HelloTest, MembersThatDoNotKnowTlsAreRefusedWhereLinksAreEncrypted) {
+  const auto is_refused = [](bool encrypts, v1::RoleKind role, bool speaks_tls) {
+    CoreConfig config;
+    config.job = "default/digits";
+    config.roles = {{Role::kWorker, 1}, {Role::kServer, 1}, {Role::kEvaluator, 1}};
+    config.training.set_encrypts_links(encrypts);
+    v1::Hello hello;
+    hello.set_protocol_version(kProtocolVersion);
+    hello.set_job("default/digits");
+    hello.set_role(role);
+    hello.set_member_id("uid-1");
+    hello.set_speaks_tls(speaks_tls);
+    return !hello_error(hello, config).empty();
+  };
+  for (const v1::RoleKind role : {v1::ROLE_WORKER, v1::ROLE_PS}) {
+    EXPECT_TRUE(is_refused(true, role, false)) << role;
+    EXPECT_FALSE(is_refused(true, role, true)) << role;
+    EXPECT_FALSE(is_refused(false, role, false)) << role;
+  }
+  EXPECT_FALSE(is_refused(true, v1::ROLE_EVALUATOR, false)) << "it has no links";
+}
+
 TEST(HelloTest, AMemberOfALaterAttemptIsTold) {
   const auto is_later = [](std::int64_t theirs, std::int64_t ours, v1::RoleKind role = v1::ROLE_WORKER) {
     CoreConfig config;

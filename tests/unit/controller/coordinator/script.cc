@@ -106,6 +106,7 @@ class Player {
       config.given_up = {
           {Role::kWorker, static_cast<int>(line.number("given_up")), line.number("number", 1)}};
     config.training.set_global_batch_size(line.number("batch"));
+    config.training.set_encrypts_links(line.has("encrypts"));
     if (line.has("rebalance")) config.rebalance = kRules;
     if (line.has("preflight"))
       config.preflight = PreflightRules{.factor = static_cast<double>(line.number("preflight")),
@@ -262,6 +263,7 @@ class Player {
     hello.set_incarnation(line.number("incarnation", attempt_));
     hello.set_catches_up(line.number("catches", 1) != 0);
     hello.set_answers_preflight(line.number("checks", 1) != 0);
+    hello.set_speaks_tls(line.number("tls", 1) != 0);
     const int place =
         std::atoi(index.c_str()) + (role == "chief" ? 0 : chiefs_) + (role == "ps" ? workers_ : 0);
     hello.set_held_rank(static_cast<std::uint32_t>(line.number("rank", place)));
