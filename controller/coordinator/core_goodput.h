@@ -33,7 +33,7 @@ class Goodput {
   double share(Duration elapsed) const;  // 0 to 1, of seconds()
 
  private:
-  // Of the earlier coordinators' steps none beyond this one counts.
+  // Steps of earlier coordinators beyond this one do not count.
   void keep_before(double step);
 
   double seconds_before_, good_before_, step_before_;
