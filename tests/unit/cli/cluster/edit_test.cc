@@ -139,6 +139,15 @@ TEST_F(RequestTest, RequestThatIsNotAnsweredIsGivenUp) {
       << "it has looked, and never does it";
 }
 
+TEST_F(RequestTest, RequestThatAnotherOneReplacedIsSaidToBeSo) {
+  on_pause_ = [this] {
+    server_.change("trainingjobs", "team-a", "digits", [](kube::Json& job) {
+      job["metadata"]["annotations"]["paceline.dev/replace"] = "worker-1@by somebody else";
+    });
+  };
+  EXPECT_TRUE(absl::IsAborted(replace_member(call_, "digits", "worker-2")));
+}
+
 TEST_F(RequestTest, JobThatDoesNotTrainIsNotAsked) {
   for (const char* phase : {"Starting", "Suspended", "Succeeded", "Failed"}) {
     set_phase(phase);
