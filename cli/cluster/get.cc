@@ -103,7 +103,7 @@ absl::StatusOr<std::vector<Json>> deleted_jobs(Call& call, const GetOptions& opt
   return found;
 }
 
-// Of all jobs, or of those that are named so.
+// Lists all jobs, or those that are named so.
 absl::StatusOr<JobSource::Listed> listed(Call& call, const GetOptions& options) {
   if (options.all) {
     PL_ASSIGN_OR_RETURN(std::vector<Json> deleted, deleted_jobs(call, options));

@@ -27,7 +27,7 @@ api::Progress progress_to_go_on(const api::Progress& earlier);
 // no time to go.
 void apply_status(const api::Status& status, RunState& state);
 
-// Of a run that is being deleted: what lies in its folder goes.
+// The state of a run that is being deleted: what lies in its folder goes.
 RunState without_own_paths(RunState state);
 
 // The text says what an evaluator of a training that has succeeded did not do: it told of no checkpoint,

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <map>
 #include <optional>
 
@@ -41,7 +42,25 @@ class LinksTest : public ::testing::Test {
       }
     }
   }
+  // A round of four members each of which sends to all others.
+  void pass_mesh(const std::function<Traffic(int from, int to)>& traffic) {
+    at_ += milliseconds(500);
+    for (int from = 0; from < 4; ++from) {
+      std::vector<LinkCount> told;
+      for (int to = 0; to < 4; ++to) {
+        if (to == from) continue;
+        const Traffic now = traffic(from, to);
+        LinkCount& count = mesh_[{from, to}];
+        count.to = to;
+        count.bytes += static_cast<std::uint64_t>(now.bytes);
+        count.rate = now.rate;
+        told.push_back(count);
+      }
+      links_.add(from, at_, told);
+    }
+  }
   Links links_;
+  std::map<std::pair<int, int>, LinkCount> mesh_;
   std::vector<Traffic> traffic_;
   std::vector<LinkCount> counts_;
   Duration at_{};
@@ -113,23 +132,12 @@ TEST_F(LinksTest, AMomentIsNoFinding) {
 // 3 have sent: in two of three rounds their rates fall, and sooner than the rate of the link that is slow.
 TEST_F(LinksTest, OfLinksThatOneMemberReadsTheSlowestAloneIsFound) {
   begin(4);
-  std::map<std::pair<int, int>, LinkCount> counts;
   std::optional<LinkFinding> found;
-  const auto pass_mesh = [&](int round, double late, double slow) {
-    at_ += milliseconds(500);
-    for (int from = 0; from < 4; ++from) {
-      std::vector<LinkCount> told;
-      for (int to = 0; to < 4; ++to) {
-        if (to == from) continue;
-        LinkCount& count = counts[{from, to}];
-        const bool waits = to == 0 && (round + from) % 3 != 0;
-        count.to = to;
-        count.bytes += 5'000'000;
-        count.rate = to == 0 && from == 1 ? slow : waits ? late : 1e9;
-        told.push_back(count);
-      }
-      links_.add(from, at_, told);
-    }
+  const auto pass_round = [&](int round, double late, double slow) {
+    pass_mesh([&](int from, int to) {
+      const bool waits = to == 0 && (round + from) % 3 != 0;
+      return Traffic{.rate = to == 0 && from == 1 ? slow : waits ? late : 1e9};
+    });
     const auto findings = links_.findings();
     EXPECT_LE(findings.size(), 1U);
     if (!findings.empty()) {
@@ -138,31 +146,24 @@ TEST_F(LinksTest, OfLinksThatOneMemberReadsTheSlowestAloneIsFound) {
       found = findings[0];
     }
   };
-  for (int round = 0; round < 20; ++round) pass_mesh(round, 1e9, 1e9);
-  for (int round = 0; round < 4; ++round) pass_mesh(round, 20e6, 12e6);
-  for (int round = 0; round < 40; ++round) pass_mesh(round, 20e6, 15e6);
+  for (int round = 0; round < 20; ++round) pass_round(round, 1e9, 1e9);
+  for (int round = 0; round < 4; ++round) pass_round(round, 20e6, 12e6);
+  for (int round = 0; round < 40; ++round) pass_round(round, 20e6, 15e6);
   EXPECT_TRUE(found);
 }
 
 // A link that moves little takes long for each byte, and costs nothing.
 TEST_F(LinksTest, ALinkThatCostsLittleHidesNoSlowOneIntoTheSameMember) {
   begin(4);
-  std::map<std::pair<int, int>, LinkCount> counts;
   for (int round = 0; round < 60; ++round) {
-    at_ += milliseconds(500);
-    for (int from = 0; from < 4; ++from) {
-      std::vector<LinkCount> told;
-      for (int to = 0; to < 4; ++to) {
-        if (to == from) continue;
-        LinkCount& count = counts[{from, to}];
-        const bool small = to == 0 && from == 1, slow = to == 0 && from == 2;
-        count.to = to;
-        count.bytes += small ? 200'000 : 5'000'000;
-        count.rate = round < 20 ? 1e9 : small ? 10e6 : slow ? 20e6 : 1e9;
-        told.push_back(count);
-      }
-      links_.add(from, at_, told);
-    }
+    pass_mesh([&](int from, int to) {
+      const bool small = to == 0 && from == 1, slow = to == 0 && from == 2;
+      return Traffic{.bytes = small ? 200e3 : 5e6,
+                     .rate = round < 20 ? 1e9
+                             : small    ? 10e6
+                             : slow     ? 20e6
+                                        : 1e9};
+    });
   }
   const auto found = links_.findings();
   ASSERT_EQ(found.size(), 1U);
