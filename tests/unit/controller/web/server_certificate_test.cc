@@ -4,10 +4,9 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 
-#include <atomic>
-
 #include "base/text.h"
 #include "controller/web/http_server.h"
+#include "tests/support/counting_clock.h"
 #include "tests/support/fake_clock.h"
 #include "tests/support/http_reader.h"
 #include "tests/support/https_certificate.h"
@@ -71,21 +70,6 @@ TEST_F(ServerCertificateTest, HalfARenewalLeavesThePairBefore) {
   HttpsCertificate::write(certificate_.files().certificate, next.certificate_pem);
   EXPECT_TRUE(HttpReader(server->port(), other_.certificate_pem()).trusts());
 }
-
-// The machine's time, and how often it was asked for: the server asks each time that it looks around.
-class CountingClock final : public Clock {
- public:
-  TimePoint now() const override {
-    ++count_;
-    return clock_.now();
-  }
-  WallTime wall_now() const override { return clock_.wall_now(); }
-  int count() const { return count_; }
-
- private:
-  SystemClock clock_;
-  mutable std::atomic<int> count_{0};
-};
 
 TEST_F(ServerCertificateTest, HalfAHandshakeIsNoReasonToSpin) {
   constexpr int kWaitMs = 300;

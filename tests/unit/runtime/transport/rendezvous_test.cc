@@ -4,31 +4,16 @@
 
 #include <gtest/gtest.h>
 
-#include <atomic>
 #include <thread>
 #include <utility>
 
 #include "base/hex.h"
 #include "base/random.h"
+#include "tests/support/counting_clock.h"
 #include "tests/support/no_descriptors.h"
 
 namespace paceline::transport {
 namespace {
-
-// The machine's time, and how often it was asked for: whoever waits in a loop asks every time.
-class CountingClock final : public Clock {
- public:
-  TimePoint now() const override {
-    ++count_;
-    return clock_.now();
-  }
-  WallTime wall_now() const override { return clock_.wall_now(); }
-  int count() const { return count_; }
-
- private:
-  SystemClock clock_;
-  mutable std::atomic<int> count_{0};
-};
 
 struct End {
   std::string local;
