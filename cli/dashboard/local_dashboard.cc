@@ -27,9 +27,9 @@ namespace {
 
 constexpr Duration kPassInterval = std::chrono::milliseconds(500);
 constexpr Duration kListPatience = std::chrono::seconds(1);   // of the start
-constexpr Duration kSending = 2 * dashboard::kEventInterval;  // until each stream has had its turn
+constexpr Duration kSending = 2 * dashboard::Board::kEventInterval;  // until each stream has had its turn
 constexpr std::size_t kBytesOfPass = 2 << 20;                 // that it reads of a job's series
-constexpr int kGiveWay = 5;                                   // nice
+constexpr int kGiveWay = 19;                                  // nice
 constexpr std::size_t kDescriptors = 1024 + dashboard::Server::kConnections;  // those of a run beside it
 
 // A process that serves the dashboard of its own run would wait for its own end.
@@ -80,6 +80,7 @@ class LocalDashboardImpl final : public LocalDashboard {
 
   void show_end() override {
     if (server_->viewers() == 0) return;
+    board_.hurry();
     const std::uint64_t next = watched_.lock()->passes + 2;  // begins from here on
     (void)watched_.lock_when([&](const Watched& watched) { return watched.passes >= next; },
                              kEndPatience - kSending);

@@ -4,6 +4,8 @@
 // feeds it, the server's and its workers read it. Thread-safe; no call blocks for long. Texts for several
 // readers are made once.
 
+#include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -28,6 +30,8 @@ class Board {
   static constexpr Duration kLook = std::chrono::seconds(30);  // a look at a job counts for so long
   static constexpr std::size_t kLooks = 64;                    // jobs that are looked at, at most
   static constexpr std::size_t kTexts = 64;                    // of jobs that are kept for several readers
+  static constexpr Duration kEventInterval = std::chrono::milliseconds(450);   // between two of a viewer's
+  static constexpr Duration kStreamInterval = std::chrono::milliseconds(100);  // between two of any viewer's
 
   // Advice that only a job's place can give; pure functions of its object.
   struct Advice {
@@ -54,6 +58,15 @@ class Board {
   // The series of a job that is looked at has changed.
   void note_series(const std::string& key, const Series& series);
   std::vector<std::string> looked_at() const;  // the newest look first
+
+  // A stream of events begins or ends: the more there are, the longer each waits between two events, so that
+  // any number of viewers costs about the same.
+  void count_stream(int change) { streams_ += change; }
+  Duration event_interval() const {
+    return hurries_ ? kEventInterval : std::max<Duration>(kEventInterval, streams_.load() * kStreamInterval);
+  }
+  // The end is near: all hear of it soon, whatever that costs.
+  void hurry() { hurries_ = true; }
 
   // Reading.
   std::string list_json(const Namespaces& namespaces = nullptr) const;     // of those alone
@@ -101,6 +114,8 @@ class Board {
 
   const Clock& clock_;
   const Advice advice_;
+  std::atomic<int> streams_ = 0;
+  std::atomic<bool> hurries_ = false;
   mutable Guarded<Seen> seen_;
 };
 

@@ -16,6 +16,7 @@ std::string event_text(std::string_view id, std::string_view event, std::string_
 EventStream::EventStream(Board& board, Wish wish, std::string epoch, std::string_view last_id,
                          std::shared_ptr<Sight> sight)
     : board_(board), wish_(std::move(wish)), epoch_(std::move(epoch)), sight_(std::move(sight)) {
+  board_.count_stream(+1);
   if (sight_ != nullptr) {
     const Sight::Seen seen = sight_->look({});
     seen_ = seen.namespaces;
@@ -60,7 +61,7 @@ void EventStream::add_series(std::string& text) {
 }
 
 web::HttpStream::Piece EventStream::next(TimePoint now) {
-  if (now < next_event_) return {};
+  if (last_event_ && now < *last_event_ + board_.event_interval()) return {};
   if (sight_ != nullptr) {
     const Sight::Seen seen = sight_->look(now);
     if (seen.over) return {nullptr, true};
@@ -86,7 +87,7 @@ web::HttpStream::Piece EventStream::next(TimePoint now) {
     text += event_text(&event == &events.back() ? id(known) : "", event.name, *event.json);
   if (text.empty() && now >= next_ping_) text = event_text("", "ping", "{}");
   if (text.empty()) return {};
-  next_event_ = now + kEventInterval;
+  last_event_ = now;
   next_ping_ = now + kPingInterval;
   return {std::make_shared<const std::string>(std::move(text))};
 }

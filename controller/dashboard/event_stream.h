@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,8 +18,6 @@
 namespace paceline::dashboard {
 
 inline constexpr Duration kPingInterval = std::chrono::seconds(15);
-inline constexpr Duration kEventInterval =
-    std::chrono::milliseconds(450);  // between two of a viewer's events
 
 // "id: ...\nevent: ...\ndata: ...\n\n"; `data` has no line end.
 std::string event_text(std::string_view id, std::string_view event, std::string_view data);
@@ -33,6 +32,7 @@ class EventStream final : public web::HttpStream {
   // sees; null: all.
   EventStream(Board& board, Wish wish, std::string epoch, std::string_view last_id,
               std::shared_ptr<Sight> sight = nullptr);
+  ~EventStream() override { board_.count_stream(-1); }
 
   Piece next(TimePoint now) override;
 
@@ -57,7 +57,8 @@ class EventStream final : public web::HttpStream {
   bool job_gone_ = false;
   Board::Series series_known_;
   bool greeted_ = false;
-  TimePoint next_event_{}, next_ping_{}, next_look_{};
+  std::optional<TimePoint> last_event_;
+  TimePoint next_ping_{}, next_look_{};
 };
 
 }  // namespace paceline::dashboard

@@ -48,6 +48,13 @@ absl::StatusOr<std::int64_t> number(const web::HttpRequest& request, std::string
       str_cat(name, "=", text, ": allowed is a whole number from ", range.least, most));
 }
 
+// What is asked for, in words that no other question has: parameters stand in the order of their names.
+std::string target(const web::HttpRequest& request) {
+  std::string text = request.path;
+  for (const auto& [name, value] : request.query) text += str_cat("\n", name, "=", value);
+  return text;
+}
+
 std::string role_index(const kube::SlimPod& pod) {
   return str_cat(role_name(pod.role), "-", pod.index);
 }
@@ -109,14 +116,25 @@ void JobQuestions::work(Call call, Task task) {
   if (!taken) answer(error_answer(absl::ResourceExhaustedError("too many requests wait; ask again later")));
 }
 
+absl::StatusOr<HttpAnswer> JobQuestions::shared(const Call& of, const SeriesText& make) {
+  SharedTexts::Source source{of.object, board_.series_of(of.key)};
+  const bool is_followed = of.past == nullptr && source.series.newest >= 0;
+  const std::string asked = target(of.request);
+  if (is_followed) {
+    if (const auto text = texts_.find(asked, source)) return json_answer(*text);
+  }
+  std::string json;
+  PL_RETURN_IF_ERROR(place_.use_series(*of.object, [&](const JobSeries& series) { json = make(series); }));
+  if (is_followed) texts_.keep(asked, std::move(source), std::make_shared<const std::string>(json));
+  return json_answer(std::move(json));
+}
+
 void JobQuestions::series(Call call) {
   work(std::move(call), [this](const Call& of, const std::stop_token&) -> absl::StatusOr<HttpAnswer> {
     PL_ASSIGN_OR_RETURN(const std::int64_t points, number(of.request, "points", 1000, {1, kMostPoints}));
-    std::string json;
-    PL_RETURN_IF_ERROR(place_.use_series(*of.object, [&](const JobSeries& series) {
-      json = series_json(series, static_cast<std::size_t>(points), samples_per_step(*of.object));
-    }));
-    return json_answer(std::move(json));
+    return shared(of, [&](const JobSeries& series) {
+      return series_json(series, static_cast<std::size_t>(points), samples_per_step(*of.object));
+    });
   });
 }
 
@@ -126,12 +144,10 @@ void JobQuestions::heat_map(Call call) {
     PL_ASSIGN_OR_RETURN(const Step to, number(of.request, "to", kEnd, {from}));
     PL_ASSIGN_OR_RETURN(const std::int64_t columns, number(of.request, "columns", 400, {1, kMostColumns}));
     PL_ASSIGN_OR_RETURN(const auto parts, parts_named(of.request.parameter("parts")));
-    std::string json;
-    PL_RETURN_IF_ERROR(place_.use_series(*of.object, [&](const JobSeries& series) {
-      json = heat_map_json(series, from, to, static_cast<std::size_t>(columns), parts,
+    return shared(of, [&](const JobSeries& series) {
+      return heat_map_json(series, from, to, static_cast<std::size_t>(columns), parts,
                            kube::at(*of.object, {"status", "members"}));
-    }));
-    return json_answer(std::move(json));
+    });
   });
 }
 

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <stop_token>
+#include <string>
 
 #include "absl/status/statusor.h"
 #include "base/clock.h"
@@ -13,6 +14,7 @@
 #include "controller/dashboard/call.h"
 #include "controller/dashboard/log_stream.h"
 #include "controller/dashboard/place.h"
+#include "controller/dashboard/shared_texts.h"
 #include "controller/dashboard/workers.h"
 
 namespace paceline::dashboard {
@@ -21,7 +23,7 @@ class JobQuestions {
  public:
   static constexpr std::size_t kMostLogBytes = 4 << 20;
   static constexpr std::int64_t kMostLogLines = 100'000;
-  static constexpr std::int64_t kMostPast = 2000;            // jobs of one answer
+  static constexpr std::int64_t kMostPast = 2000;           // jobs of one answer
   static constexpr std::size_t kMostObjectBytes = 4 << 20;  // of their objects
 
   // `wake`: a log that is followed may have more.
@@ -48,10 +50,15 @@ class JobQuestions {
   using Task = std::function<absl::StatusOr<web::HttpAnswer>(const Call&, const std::stop_token&)>;
   // Answers by a worker; errors become the answer.
   void work(Call call, Task task);
+  using SeriesText = std::function<std::string(const JobSeries&)>;
+  // An answer that is made of a job's series and object alone, once for all who ask for it between two
+  // changes. One that nobody follows is read anew each time.
+  absl::StatusOr<web::HttpAnswer> shared(const Call& of, const SeriesText& make);
 
   Board& board_;
   Place& place_;
   const Clock& clock_;
+  SharedTexts texts_;
   LogFollowers followers_;
   Workers workers_{3};
 };

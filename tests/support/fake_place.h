@@ -29,6 +29,7 @@ inline kube::Json running_job() {
 struct Done {
   std::vector<kube::Json> patches;
   std::vector<std::string> removed, records;
+  int reads = 0;  // of series
 };
 
 class FakeSource final : public jobs::JobSource {
@@ -77,6 +78,7 @@ class FakePlace final : public Place {
   }
   absl::StatusOr<std::string> yaml(const kube::Json&) override { return "kind: TrainingJob\n"; }
   absl::Status use_series(const kube::Json&, const std::function<void(const JobSeries&)>& use) override {
+    ++done.lock()->reads;
     JobSeries series;
     for (Step step = 0; step < 10; ++step) {
       series.add(StepPoint{.step = step, .loss = 1, .seconds = static_cast<double>(step)});

@@ -3,6 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <memory>
+#include <vector>
+
 #include "base/text.h"
 #include "controller/dashboard/log_stream.h"
 #include "tests/support/fake_clock.h"
@@ -46,7 +50,7 @@ class EventStreamTest : public ::testing::Test {
   EventStreamTest() { put(object("x", 1)); }
   void put(Json changed) { board_.apply({.objects = {std::move(changed)}}); }
   std::vector<Event> next(EventStream& stream) {
-    clock_.advance(kEventInterval);
+    clock_.advance(Board::kEventInterval);
     const auto piece = stream.next(clock_.now());
     return piece.text == nullptr ? std::vector<Event>() : events_in(*piece.text);
   }
@@ -68,12 +72,46 @@ TEST_F(EventStreamTest, ReadersGetAllAndThenWhatChanges) {
   EXPECT_TRUE(next(stream).empty());
 }
 
+TEST_F(EventStreamTest, ManyReadersTogetherGetNoMoreEventsThanFew) {
+  std::vector<std::unique_ptr<EventStream>> streams;
+  for (int i = 0; i < 100; ++i)
+    streams.push_back(std::make_unique<EventStream>(board_, EventStream::Wish{.jobs = true}, "e", ""));
+  const auto told = [&] {
+    return std::ranges::count_if(streams,
+                                 [&](auto& each) { return each->next(clock_.now()).text != nullptr; });
+  };
+  EXPECT_EQ(told(), 100);
+  int events = 0;
+  for (Duration passed{}; passed < 100 * Board::kStreamInterval; passed += Board::kEventInterval) {
+    put(object("x", 2 + events));
+    clock_.advance(Board::kEventInterval);
+    events += static_cast<int>(told());
+  }
+  EXPECT_EQ(events, 100);
+  streams.resize(2);
+  put(object("x", 1000));
+  clock_.advance(Board::kEventInterval);
+  EXPECT_EQ(told(), 2);
+}
+
+TEST_F(EventStreamTest, ManyReadersHearOfTheEndSoon) {
+  std::vector<std::unique_ptr<EventStream>> streams;
+  for (int i = 0; i < 100; ++i)
+    streams.push_back(std::make_unique<EventStream>(board_, EventStream::Wish{.jobs = true}, "e", ""));
+  for (const auto& each : streams) EXPECT_NE(each->next(clock_.now()).text, nullptr);
+  put(object("x", 2));
+  clock_.advance(Board::kEventInterval);
+  EXPECT_EQ(streams.back()->next(clock_.now()).text, nullptr);
+  board_.hurry();
+  EXPECT_NE(streams.back()->next(clock_.now()).text, nullptr);
+}
+
 TEST(EventStreamOfNothingTest, ReadersOfNoJobsHearOfThemOnce) {
   FakeClock clock;
   Board board(clock);
   EventStream stream(board, {.jobs = true}, "e", "");
   EXPECT_NE(stream.next(clock.now()).text, nullptr);
-  clock.advance(kEventInterval);
+  clock.advance(Board::kEventInterval);
   EXPECT_EQ(stream.next(clock.now()).text, nullptr);
 }
 

@@ -248,6 +248,27 @@ TEST_F(ServerTest, JobsAreTold) {
   EXPECT_THAT(method.head, HasSubstr("Allow: GET\r\nAllow: DELETE\r\n"));
 }
 
+TEST_F(ServerTest, SeriesOfAFollowedJobAreReadOnceBetweenTwoChanges) {
+  open_session();
+  const auto reads_of = [&](std::string_view question) {
+    const int before = place_.done.lock()->reads;
+    for (int i = 0; i < 3; ++i) EXPECT_EQ(get(str_cat(kJob, question)).status, 200);
+    return place_.done.lock()->reads - before;
+  };
+  EXPECT_EQ(reads_of("/series"), 3);  // nobody has told yet how far they go
+  board_.note_series("default/digits", {.version = 1, .newest = 9});
+  EXPECT_EQ(reads_of("/series"), 1);
+  EXPECT_EQ(reads_of("/series?points=5"), 1);
+  EXPECT_EQ(reads_of("/heatmap"), 1);
+  EXPECT_EQ(reads_of("/heatmap"), 0);
+  board_.note_series("default/digits", {.version = 2, .newest = 10});
+  EXPECT_EQ(reads_of("/heatmap"), 1);
+  Json changed = running_job();
+  changed["status"]["members"][0]["host"] = "there";
+  board_.apply({.objects = {changed}});
+  EXPECT_EQ(get(str_cat(kJob, "/heatmap")).json()["members"][0]["node"], "there");
+}
+
 TEST_F(ServerTest, DetailsOfAJobAreTold) {
   open_session();
   EXPECT_EQ(get(str_cat(kJob, "/series?points=5")).json()["stepsPerPoint"], 2);
