@@ -42,9 +42,11 @@ enum class StragglerAction : std::uint8_t {
   kRebalance,  // the shares of the global batch follow speed
 };
 
+inline constexpr std::size_t kMostSlowMembers = 16;  // that are named
+
 struct Straggler {
   StragglerKind kind = StragglerKind::kSlow;
-  // Role, index, rank, pod and host say nothing where the kind is kAllSlow.
+  // Role, index, rank, pod and host say nothing where the kind is kAllSlow: `slow_members` does.
   Role role = Role::kWorker;
   std::int64_t index = 0, rank = -1;
   std::string pod, host;
@@ -53,9 +55,10 @@ struct Straggler {
   double factor = 1;       // its own time over the other members' median; kAllSlow: a step over the usual one
   Step since_step = 0;     // the first that counts
   std::int64_t steps = 0;  // that count since then
-  double own_ms = 0, typical_ms = 0;  // of a step: its own time, and the others' median
-  double lost_ms = 0;                 // a step would be so much shorter without it
-  std::int64_t members = 0;           // that are slow
+  double own_ms = 0, typical_ms = 0;      // of a step: its own time, and the others' median
+  double lost_ms = 0;                     // a step would be so much shorter without it
+  std::int64_t members = 0;               // that are slow
+  std::vector<std::string> slow_members;  // kAllSlow: their names, kMostSlowMembers at most
   StragglerCause cause = StragglerCause::kUnknown;
   std::string evidence;           // for the cause, in words; empty: there is none
   std::string node_trouble;       // what its node's conditions and taints say; empty: nothing
@@ -81,6 +84,7 @@ struct Straggler {
     visit(NamedField{"typicalMs", "The others' median."}, x.typical_ms);
     visit(NamedField{"lostMs", "A step would be so much shorter without it."}, x.lost_ms);
     visit(NamedField{"members", "Members that are slow."}, x.members);
+    visit(NamedField{"slowMembers", "Of AllSlow: which of them, 16 at most."}, x.slow_members);
     visit(
         NamedField{
             "cause",

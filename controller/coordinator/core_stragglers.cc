@@ -29,8 +29,9 @@ double in_ms(Duration duration) {
 }
 
 bool is_same(const api::Straggler& a, const api::Straggler& b) {
-  return a.kind == b.kind && (a.kind == api::StragglerKind::kAllSlow ||
-                              (a.role == b.role && a.index == b.index && a.peer == b.peer));
+  if (a.kind != b.kind) return false;
+  if (a.kind == api::StragglerKind::kAllSlow) return (a.members == 0) == (b.members == 0);
+  return a.role == b.role && a.index == b.index && a.peer == b.peer;
 }
 
 void set_member(const Slot& slot, api::Straggler& straggler) {
@@ -70,6 +71,30 @@ void explain_by_each_other(std::vector<api::Straggler>& links, std::vector<api::
 }
 
 }  // namespace
+
+void Causes::add(api::StragglerCause cause, std::string evidence) {
+  if (++looks_ > kMostLooks) {
+    looks_ /= 2;
+    for (auto& [each, seen] : seen_) seen.times /= 2;
+  }
+  Seen& seen = seen_[cause];
+  ++seen.times;
+  seen.evidence = std::move(evidence);
+}
+
+void Causes::set(api::Straggler& straggler) const {
+  constexpr int kPart = 4;
+  const Seen* most = nullptr;
+  straggler.cause = api::StragglerCause::kUnknown;
+  straggler.evidence.clear();
+  for (const auto& [cause, seen] : seen_) {
+    const bool counts = cause != api::StragglerCause::kUnknown && kPart * seen.times >= looks_;
+    if (!counts || (most != nullptr && seen.times <= most->times)) continue;
+    most = &seen;
+    straggler.cause = cause;
+    straggler.evidence = seen.evidence;
+  }
+}
 
 Stragglers::Stragglers(bool looks, std::vector<api::Straggler> known)
     : looks_(looks), told_(std::move(known)) {
@@ -145,6 +170,7 @@ std::vector<StragglerChange> Stragglers::conclude(std::span<const Slot> slots) {
   if (!looks_) return {};
   detector_.advance();
   std::erase_if(inherited_, [&](const api::Straggler& each) { return is_judged(each, slots); });
+  count_causes(slots);
   std::vector<api::Straggler> found = describe(slots);
   std::vector<StragglerChange> changes;
   for (const api::Straggler& each : told_) {
@@ -217,6 +243,28 @@ bool Stragglers::stands(const api::Straggler& told, std::span<const Slot> slots)
   });
 }
 
+void Stragglers::count_causes(std::span<const Slot> slots) {
+  const auto is_slow = [&](int place) {
+    return std::ranges::any_of(detector_.findings(), [&](const stragglers::Finding& each) {
+      return each.place == place && each.kind == stragglers::FindingKind::kSlow;
+    });
+  };
+  std::erase_if(causes_, [&](const auto& each) { return !is_slow(each.first); });
+  for (const stragglers::Finding& finding : detector_.findings()) {
+    if (finding.kind != stragglers::FindingKind::kSlow) continue;
+    const Slot& slot = slots[static_cast<std::size_t>(finding.place)];
+    std::vector<const MemberTelemetry*> others;
+    for (const Slot& other : slots) {
+      if (&other != &slot && other.trains() && other.rank >= 0) others.push_back(&other.telemetry);
+    }
+    api::Straggler seen{.part = stragglers::part_name(finding.part),
+                        .own_ms = in_ms(finding.own),
+                        .lost_ms = in_ms(finding.lost)};
+    diagnosis::find_cause(slot.telemetry, others, seen);
+    causes_[finding.place].add(seen.cause, std::move(seen.evidence));
+  }
+}
+
 api::Straggler Stragglers::describe(const stragglers::Finding& finding, std::span<const Slot> slots) const {
   api::Straggler straggler{.kind = kind_of(finding.kind),
                            .part = stragglers::part_name(finding.part),
@@ -227,15 +275,15 @@ api::Straggler Stragglers::describe(const stragglers::Finding& finding, std::spa
                            .typical_ms = in_ms(finding.typical),
                            .lost_ms = in_ms(finding.lost),
                            .members = finding.members};
+  for (const int place : finding.places) {
+    if (straggler.slow_members.size() < api::kMostSlowMembers)
+      straggler.slow_members.push_back(slots[static_cast<std::size_t>(place)].name());
+  }
   if (finding.place >= 0) {
     const Slot& slot = slots[static_cast<std::size_t>(finding.place)];
     set_member(slot, straggler);
-    std::vector<const MemberTelemetry*> others;
-    for (const Slot& other : slots) {
-      if (&other != &slot && other.trains() && other.rank >= 0) others.push_back(&other.telemetry);
-    }
-    if (finding.kind == stragglers::FindingKind::kSlow)
-      diagnosis::find_cause(slot.telemetry, others, straggler);
+    const auto causes = causes_.find(finding.place);
+    if (causes != causes_.end()) causes->second.set(straggler);
   }
   straggler.message = diagnosis::message_of(straggler);
   return straggler;

@@ -7,6 +7,7 @@
 //
 // It looks where a step waits for all that train: in a ring, and with servers that update synchronously.
 
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -20,6 +21,24 @@
 #include "proto/paceline/v1/coordinator.pb.h"
 
 namespace paceline::coordinator {
+
+// The cause of one finding, from what was seen at each look: what a member's kernel tells of the last second
+// comes and goes, and a finding has one cause. Pure.
+class Causes {
+ public:
+  void add(api::StragglerCause cause, std::string evidence);
+  // Sets cause and evidence: the known cause that was seen most often, if it was in a quarter of the looks.
+  void set(api::Straggler& straggler) const;
+
+ private:
+  static constexpr int kMostLooks = 256;
+  struct Seen {
+    int times = 0;
+    std::string evidence;  // the newest
+  };
+  std::map<api::StragglerCause, Seen> seen_;
+  int looks_ = 0;
+};
 
 class Stragglers {
  public:
@@ -54,6 +73,7 @@ class Stragglers {
   std::vector<api::Straggler> describe(std::span<const Slot> slots) const;
   bool stands(const api::Straggler& told, std::span<const Slot> slots) const;
   bool is_judged(const api::Straggler& inherited, std::span<const Slot> slots) const;
+  void count_causes(std::span<const Slot> slots);
   api::Straggler describe(const stragglers::Finding& finding, std::span<const Slot> slots) const;
   api::Straggler describe(const stragglers::LinkFinding& finding, std::span<const Slot> slots) const;
 
@@ -65,6 +85,7 @@ class Stragglers {
   std::vector<double> work_;               // by rank: samples of a step; empty: as many for all
   std::vector<int> ranks_;                 // by place; -1: not in the view
   std::vector<std::string> ids_;           // by place: of the member whose steps are known
+  std::map<int, Causes> causes_;           // by place: of those that are found to be slow
   std::vector<api::Straggler> told_;       // found, and not cleared yet
   std::vector<std::string> cleared_;
 };

@@ -1,6 +1,8 @@
 #include "controller/diagnosis/straggler_text.h"
 
+#include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/pluralize.h"
@@ -16,7 +18,18 @@ std::string subject_of(const api::Straggler& straggler) {
   if (straggler.kind == api::StragglerKind::kSlowLink)
     return str_cat("the link from ", member_name(straggler.role, straggler.index), " to ", straggler.peer);
   if (straggler.kind != api::StragglerKind::kAllSlow) return member_name(straggler.role, straggler.index);
-  return straggler.members == 0 ? "all members" : pluralize(straggler.members, "member", "members");
+  if (straggler.members == 0) return "all members";
+  const std::vector<std::string>& names = straggler.slow_members;
+  if (names.empty()) return pluralize(straggler.members, "member", "members");
+  constexpr std::size_t kMostNames = 4;
+  std::string text;
+  const std::size_t named = std::min(names.size(), kMostNames);
+  const std::int64_t others = straggler.members - static_cast<std::int64_t>(named);
+  for (std::size_t i = 0; i < named; ++i) {
+    const bool last = i + 1 == named && others == 0;
+    text += str_cat(i == 0 ? "" : last ? " and " : ", ", names[i]);
+  }
+  return others == 0 ? text : str_cat(text, " and ", others, " more");
 }
 
 std::string factor_text(double factor) {

@@ -8,7 +8,8 @@
 
 namespace paceline::diagnosis {
 
-// "worker-3"; of kAllSlow "all members", or "3 members"; of kSlowLink "the link from worker-3 to worker-0".
+// "worker-3"; of kAllSlow "all members", or "worker-1 and worker-3"; of kSlowLink "the link from worker-3 to
+// worker-0".
 std::string subject_of(const api::Straggler& straggler);
 // "1.9x", "12x".
 std::string factor_text(double factor);

@@ -91,6 +91,10 @@ const char* part_name(Part part) {
   return "";
 }
 
+void Detector::Told::halve() {
+  for (double* sum : {&blocks, &own, &busy, &typical_own, &typical_busy}) *sum /= 2;
+}
+
 void Detector::Sums::halve() {
   steps /= 2;
   for (double* sum : {&blocks, &waits_less, &own_log, &busy_log, &rate_log, &own, &busy, &typical_own,
@@ -149,7 +153,7 @@ bool Detector::advance() {
   if (!judged) return false;
   const std::vector<Finding> before = std::exchange(findings_, find());
   const auto same = [](const Finding& a, const Finding& b) {
-    return a.kind == b.kind && a.place == b.place && a.part == b.part;
+    return a.kind == b.kind && a.place == b.place && a.part == b.part && (a.members == 0) == (b.members == 0);
   };
   return !std::ranges::equal(before, findings_, same);
 }
@@ -261,6 +265,13 @@ void Detector::judge_member(Member& member, const Block& block, const Row& row, 
   sums.typical_own += others_own;
   sums.typical_busy += others_busy;
   sums.typical_step += typical.step;
+  Told& told = sums.told;
+  if (told.blocks >= 2 * Told::kMostBlocks) told.halve();
+  told.blocks += 1;
+  told.own += row.own();
+  told.busy += busy;
+  told.typical_own += others_own;
+  told.typical_busy += others_busy;
   sums.excess[static_cast<std::size_t>(Part::kInput)] += row.input - typical.input;
   sums.excess[static_cast<std::size_t>(Part::kCompute)] += row.compute - typical.compute;
   sums.excess[static_cast<std::size_t>(Part::kUpdate)] += row.update - typical.update;
@@ -321,8 +332,9 @@ void Detector::judge(Member& member) const {
 
 Finding Detector::finding_of(int place, const Member& member) const {
   const Sums& sums = member.sums;
-  const double own = (member.by_busy ? sums.busy : sums.own) / sums.blocks;
-  const double typical = (member.by_busy ? sums.typical_busy : sums.typical_own) / sums.blocks;
+  const Told& told = sums.told;
+  const double own = (member.by_busy ? told.busy : told.own) / told.blocks;
+  const double typical = (member.by_busy ? told.typical_busy : told.typical_own) / told.blocks;
   return {.kind = *member.found,
           .place = place,
           .part = static_cast<Part>(std::ranges::max_element(sums.excess) - sums.excess.begin()),
@@ -333,16 +345,43 @@ Finding Detector::finding_of(int place, const Member& member) const {
           .typical = from_seconds(typical)};
 }
 
+bool Detector::is_slow_now(const Member& member) const {
+  const Measure& measure = member.by_busy ? member.busy : member.own;
+  return measure.mean_of_latest() >= std::log(settings_.factor) / 2;
+}
+
+// The places of those that are slow at once, where they are so many that it is nobody's fault; else none.
+// Several that become slow at once are found one after the other: so whoever is suspected counts. But where
+// one was found before, others have to be found, too, and all of them have to be slow in the latest blocks.
+// It lasts until fewer are suspected: what begins and what ends it differ, so that it does not come and go.
+std::vector<int> Detector::slow_together(std::span<const Finding> found) const {
+  const auto had = [&](FindingKind kind) {
+    return std::ranges::any_of(findings_,
+                               [&](const Finding& each) { return each.kind == kind && each.members > 0; });
+  };
+  const bool lasts = had(FindingKind::kAllSlow), known = had(FindingKind::kSlow);
+  std::vector<int> together;
+  for (const int place : places_) {
+    const Member& member = members_[static_cast<std::size_t>(place)];
+    const bool is_found = std::ranges::any_of(
+        found, [&](const Finding& each) { return each.place == place && each.kind == FindingKind::kSlow; });
+    const bool is_suspect = member.own.series.suspect() || member.busy.series.suspect();
+    if (known ? is_found && is_slow_now(member) : is_found || is_suspect) together.push_back(place);
+  }
+  const std::size_t count = together.size(), all = places_.size();
+  // There has to be somebody whom they are slower than.
+  const bool many = count >= 2 && 3 * count >= all && (lasts ? all > 2 : count < all);
+  return many ? together : std::vector<int>();
+}
+
 std::vector<Finding> Detector::find() {
   std::vector<Finding> found;
-  std::size_t suspects = 0;
   double longest = 0, second = 0;  // own times of a step
   for (const int place : places_) {
     Member& member = members_[static_cast<std::size_t>(place)];
     judge(member);
-    if (member.own.series.suspect() || member.busy.series.suspect()) ++suspects;
-    const double own =
-        (member.by_busy ? member.sums.busy : member.sums.own) / std::max(1.0, member.sums.blocks);
+    const Told& told = member.sums.told;
+    const double own = (member.by_busy ? told.busy : told.own) / std::max(1.0, told.blocks);
     second = std::max(second, std::min(own, longest));
     longest = std::max(longest, own);
     if (member.found) found.push_back(finding_of(place, member));
@@ -354,19 +393,16 @@ std::vector<Finding> Detector::find() {
     finding.lost = std::max(Duration::zero(), finding.own - others);
   }
   std::ranges::sort(found, {}, &Finding::place);
-  // Several that become slow at once are found one after the other. Where one was found before, another's
-  // suspicion changes nothing.
-  const bool known = std::ranges::find(findings_, FindingKind::kSlow, &Finding::kind) != findings_.end();
-  const auto together = known ? static_cast<std::size_t>(slow) : suspects;
-  const bool many = together >= 2 && 3 * together >= places_.size();
-  if (!step_.slow() && !(many && slow > 0)) return found;
+  const std::vector<int> together = slow > 0 ? slow_together(found) : std::vector<int>();
+  if (!step_.slow() && together.empty()) return found;
   Finding all{
       .kind = FindingKind::kAllSlow, .since = step_sums_.since, .steps = step_sums_.steps, .members = 0};
-  if (many && slow > 0) {
+  if (!together.empty()) {
     all = found.front();
     all.kind = FindingKind::kAllSlow;
     all.place = -1;
-    all.members = static_cast<int>(together);
+    all.members = static_cast<int>(together.size());
+    all.places = together;
     all.lost = all.own - all.typical;
     return {all};
   }

@@ -15,8 +15,8 @@
 // - a step takes `least_excess` and kLeastShare of itself longer for it;
 // - it waits for less than the median member does, in kLeastWaiting of the blocks.
 // Members may tell their samples or tokens: then a member whose time for each of them is as the others' has
-// more work, and is not slow. Where a third of the members are found, two at least, it is nobody's fault: all
-// are slow. So it is where a step of the median member takes longer than before.
+// more work, and is not slow. Where a third of the members are found, two at least and not all, it is
+// nobody's fault: all are slow. So it is where a step of the median member takes longer than before.
 
 #include <array>
 #include <cstddef>
@@ -57,6 +57,7 @@ struct Finding {
   Duration own{}, typical{};  // of a step: its own time, and the others' median
   Duration lost{};            // a step would be so much shorter without it; kAllSlow: than before
   int members = 1;            // that are slow; kAllSlow: 0 where it is not known which
+  std::vector<int> places;    // kAllSlow: of those
 
   bool operator==(const Finding&) const = default;
 };
@@ -106,6 +107,13 @@ class Detector {
     void add(double value, std::size_t members);
     double mean_of_latest() const;
   };
+  // What is told: sums over the latest kMostBlocks to twice as many of the blocks below, so that a member
+  // that became much slower is not told to be a little slow.
+  struct Told {
+    static constexpr int kMostBlocks = 32;
+    double blocks = 0, own = 0, busy = 0, typical_own = 0, typical_busy = 0;
+    void halve();
+  };
   // Sums over the blocks since a series began to rise; of the last kMostBlocks to twice as many.
   struct Sums {
     static constexpr int kMostBlocks = 512;
@@ -115,6 +123,7 @@ class Detector {
     double own_log = 0, busy_log = 0, rate_log = 0;  // clipped
     double own = 0, busy = 0, typical_own = 0, typical_busy = 0, typical_step = 0;
     std::array<double, 4> excess{};  // by part
+    Told told;
     void halve();
   };
   struct Member {
@@ -140,6 +149,8 @@ class Detector {
   bool is_found(const Sums& sums, const Measure& measure, double sum, double excess) const;
   void judge(Member& member) const;
   Finding finding_of(int place, const Member& member) const;
+  bool is_slow_now(const Member& member) const;
+  std::vector<int> slow_together(std::span<const Finding> found) const;
   std::vector<Finding> find();
   Member& member(int place);
 

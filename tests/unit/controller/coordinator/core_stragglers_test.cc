@@ -128,6 +128,21 @@ TEST_F(StragglersTest, FindingBecomesAStragglerWithItsMemberAndItsCause) {
   EXPECT_EQ(stragglers_.now(slots_)->size(), 1U);
 }
 
+TEST_F(StragglersTest, CauseIsTheOneThatIsSeenMostOften) {
+  ASSERT_EQ(step_until_change().size(), 1U);
+  const auto cause = [&] { return stragglers_.now(slots_)->at(0).cause; };
+  KernelTelemetry& kernel = *slots_[2].telemetry.kernel;
+  kernel = {.run_delay = 0.9};
+  (void)step();
+  EXPECT_EQ(cause(), api::StragglerCause::kCpuQuota) << "another one, of a moment";
+  kernel = {};
+  for (int i = 0; i < 2; ++i) (void)step();
+  EXPECT_EQ(cause(), api::StragglerCause::kCpuQuota) << "nothing, for a while";
+  kernel = {.run_delay = 0.9};
+  for (int i = 0; i < 10; ++i) (void)step();
+  EXPECT_EQ(cause(), api::StragglerCause::kCpuContention);
+}
+
 TEST_F(StragglersTest, StragglerIsClearedOnce) {
   step_until_change();
   slow_ = -1;

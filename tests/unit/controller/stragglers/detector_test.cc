@@ -193,6 +193,66 @@ TEST(Detector, ThirdOfTheMembersIsNobodysFault) {
   EXPECT_EQ(job.found()[0].members, 2);
 }
 
+TEST(Detector, FindingOfSeveralNamesThem) {
+  Job job(6);
+  job.run(50);
+  for (const int member : {1, 4}) job.slow_down(member, 1.5);
+  ASSERT_GE(job.run_until(60, true), 1);
+  EXPECT_EQ(job.found()[0].places, (std::vector{1, 4}));
+}
+
+TEST(Detector, FindingsOfSeveralDoNotComeAndGo) {
+  Job job(4);
+  job.run(50);
+  for (const int member : {0, 1}) job.slow_down(member, 2);
+  ASSERT_GE(job.run_until(60, true), 1);
+  job.run(30);
+  for (const int member : {0, 1}) job.slow_down(member, 0.5);
+  job.slow_down(3, 2);
+  const auto now = [&] {
+    std::vector<std::pair<FindingKind, int>> all;
+    for (const Finding& each : job.found()) all.emplace_back(each.kind, each.place);
+    return all;
+  };
+  int changes = 0;
+  for (int i = 0; i < 200; ++i) {
+    const auto before = now();
+    job.run(1);
+    changes += now() == before ? 0 : 1;
+  }
+  EXPECT_LE(changes, 6);
+  EXPECT_EQ(now(), (std::vector{std::pair{FindingKind::kSlow, 3}}));
+}
+
+TEST(Detector, TwoOfTwoAreNotSlowerThanTheOthers) {
+  Job job(2);
+  job.run(50);
+  job.slow_down(0, 2);
+  ASSERT_GE(job.run_until(60, true), 1);
+  job.run(30);
+  job.slow_down(0, 0.5);
+  job.slow_down(1, 2);
+  for (int i = 0; i < 100; ++i) {
+    job.run(1);
+    for (const Finding& each : job.found()) ASSERT_EQ(each.kind, FindingKind::kSlow) << i;
+  }
+  ASSERT_EQ(job.found().size(), 1U);
+  EXPECT_EQ(job.found()[0].place, 1);
+}
+
+TEST(Detector, FiguresAreThoseOfTheLatestBlocks) {
+  Job job(4);
+  job.run(50);
+  job.slow_down(1, 1.3);
+  job.run(500);
+  ASSERT_EQ(job.found().size(), 1U);
+  const double mild = job.found()[0].factor - 1;
+  job.slow_down(1, 1.9 / 1.3);
+  job.run(130);
+  EXPECT_NEAR(job.found()[0].factor - 1, 3 * mild, 0.1);  // 0.9 of its compute instead of 0.3
+  EXPECT_GT(job.found()[0].steps, 500);
+}
+
 TEST(Detector, StragglerStaysOneWhileAnotherIsOnlySuspected) {
   Job job(3);
   job.run(50);
