@@ -299,6 +299,7 @@ void CoordinatorCore::Impl::note_view_change(const v1::ViewBegin& word) {
   if (!change) return;
   log(diagnosis::text_of(*change));
   if (change->steps_lost > 0 && !change->restarted) progress_.goes_on_from(change->step - 1);
+  if (save_request_.begins_at(change->step)) log(save_request_.answer()->error);
   effects_.view_change = view_change_ = std::move(change);
   effects_.report_changed = true;
 }

@@ -72,11 +72,17 @@ void note_checkpoint(const Observed& observed, Plan& plan) {
     known->outcome = saved ? RequestOutcome::kDone : RequestOutcome::kFailed;
     known->message = saved ? str_cat("the checkpoint of step ", answer.step, " is written") : answer.error;
     record_event(observed, !saved, saved ? kCheckpointSaved : kCheckpointNotSaved,
-                 str_cat(known->message, ", as it was asked for"), "somebody asked for a checkpoint", plan);
-  } else if (const std::string why = not_now(as_it_is(observed, plan)); !why.empty()) {
-    known->outcome = RequestOutcome::kFailed;
-    known->message = str_cat("no checkpoint was saved by request: ", why);
+                 str_cat(known->message, saved ? ", as it was asked for" : ""),
+                 "somebody asked for a checkpoint", plan);
+    return;
   }
+  std::string why = not_now(as_it_is(observed, plan));
+  if (why.empty() && observed.now - known->at.value_or(observed.now) >= kCheckpointTimeout)
+    why = str_cat("its members have saved none for ", format_duration(kCheckpointTimeout));
+  if (why.empty()) return;
+  known->outcome = RequestOutcome::kFailed;
+  known->message = str_cat("no checkpoint was saved by request: ", why);
+  record_event(observed, true, kCheckpointNotSaved, known->message, "somebody asked for a checkpoint", plan);
 }
 
 void note_replace(const Observed& observed, Plan& plan) {

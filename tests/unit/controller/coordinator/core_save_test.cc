@@ -29,6 +29,19 @@ TEST(SaveRequestTest, FailedCheckpointIsAnAnswer) {
   EXPECT_EQ(request.answer()->request, "first");
 }
 
+TEST(SaveRequestTest, ViewThatBeginsBeforeItEndsIt) {
+  SaveRequest request;
+  EXPECT_FALSE(request.begins_at(1)) << "nobody has asked";
+  EXPECT_TRUE(request.ask("first", 10));
+  EXPECT_FALSE(request.begins_at(10)) << "its first checkpoint may answer";
+  EXPECT_TRUE(request.begins_at(9));
+  EXPECT_FALSE(request.is_open());
+  EXPECT_EQ(request.answer()->request, "first");
+  EXPECT_NE(request.answer()->error, "");
+  EXPECT_FALSE(request.begins_at(8)) << "it has its answer";
+  EXPECT_FALSE(request.take({.step = 12}));
+}
+
 TEST(SaveRequestTest, EmptyTextAsksForNothing) {
   SaveRequest request;
   EXPECT_FALSE(request.ask("", 10));

@@ -15,6 +15,7 @@ using api::ReplacementOutcome;
 using api::RequestOutcome;
 using std::chrono::minutes;
 using std::chrono::seconds;
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
@@ -101,9 +102,18 @@ TEST_F(PlanRequestsTest, CheckpointIsRefusedWhereNobodyCanSaveIt) {
 TEST_F(PlanRequestsTest, CheckpointOfAJobThatIsSuspendedMeanwhileFails) {
   ask(api::kCheckpointRequest, "first");
   world.job.spec.run_policy.suspend = true;
-  look();
+  EXPECT_THAT(events(look()), Contains(kCheckpointNotSaved));
   EXPECT_EQ(checkpoint()->outcome, RequestOutcome::kFailed);
   EXPECT_EQ(save_request(world.job), "");
+}
+
+TEST_F(PlanRequestsTest, CheckpointThatNobodySavesFailsInTheEnd) {
+  ask(api::kCheckpointRequest, "first");
+  EXPECT_THAT(events(look(kCheckpointTimeout - seconds(1))), IsEmpty());
+  EXPECT_EQ(checkpoint()->outcome, RequestOutcome::kUnderWay);
+  EXPECT_THAT(events(look(seconds(1))), ElementsAre(kCheckpointNotSaved));
+  EXPECT_EQ(checkpoint()->outcome, RequestOutcome::kFailed);
+  EXPECT_THAT(events(look(seconds(1))), IsEmpty());
 }
 
 TEST_F(PlanRequestsTest, SuccessorComesFirstAndUsesNoBudget) {
