@@ -166,9 +166,7 @@ absl::Status await_answer(Call& call, const std::string& name, const char* annot
     if (seen && answer->outcome != api::RequestOutcome::kUnderWay)
       return absl::FailedPreconditionError(str_cat(named(job), ": ", answer->message));
     if (!seen) PL_RETURN_IF_ERROR(if_it_goes_on(job, "ask for"));
-    const std::string& asked =
-        kube::text_at(object, {"metadata", "annotations", annotation});  // of jobs alone
-    if (!seen && !asked.empty() && asked != text)
+    if (!seen && kube::text_at(object, {"metadata", "annotations", annotation}) != text)
       return absl::AbortedError(
           str_cat("another request took the place of this one, of which no answer has come; ask ", named(job),
                   " again when the other is answered"));

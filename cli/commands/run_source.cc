@@ -57,21 +57,21 @@ FileVersion version_of(const std::string& path) {
   return {static_cast<std::int64_t>(info.st_ino), info.st_ctim.tv_sec, info.st_ctim.tv_nsec};
 }
 
-Json spec_of(const std::string& folder) {
+Json job_of(const std::string& folder) {
   const std::string path = folder + "/job.yaml";
   const auto text = read_regular_file(path, api::kMaxFileBytes);
   if (!text.ok() || !api::parse_training_job(*text, path).job) return Json::object();
-  return kube::at(Json::parse(api::json_text(*text), nullptr, false), {"spec"});
+  return Json::parse(api::json_text(*text), nullptr, false);
 }
 
 }  // namespace
 
-const Json& RunSource::spec_in(const std::string& folder) {
+const Json& RunSource::job_in(const std::string& folder) {
   const FileVersion version = version_of(folder + "/job.yaml");
-  if (specs_.size() >= kMostSpecs) specs_.clear();
-  Spec& spec = specs_[folder];
-  if (spec.version != version || spec.json.is_null()) spec = {version, spec_of(folder)};
-  return spec.json;
+  if (jobs_.size() >= kMostJobs) jobs_.clear();
+  Job& job = jobs_[folder];
+  if (job.version != version || job.json.is_null()) job = {version, job_of(folder)};
+  return job.json;
 }
 
 Json RunSource::object_of(const RunState& state) {
@@ -82,9 +82,12 @@ Json RunSource::object_of(const RunState& state) {
   status["reason"] = state.reason;
   status["message"] = state.message;
   status["run"] = std::move(run);
+  const Json& job = job_in(state.folder);
   Json object = {{"metadata", {{"name", state.name}, {"namespace", state.ns}, {"uid", state.name}}},
-                 {"spec", spec_in(state.folder)},
+                 {"spec", kube::at(job, {"spec"})},
                  {"status", std::move(status)}};
+  if (const Json& annotations = kube::at(job, {"metadata", "annotations"}); annotations.is_object())
+    object["metadata"]["annotations"] = annotations;
   if (!state.created.empty()) object["metadata"]["creationTimestamp"] = state.created;
   return object;
 }

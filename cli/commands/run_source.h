@@ -39,8 +39,8 @@ class RunSource : public JobSource {
   absl::Status read_log(const kube::SlimPod& pod, const LogRequest& request, const LogSink& sink,
                         std::stop_token stop) override;
   absl::StatusOr<Events> events(const std::string& ns, const std::string& name) override;
-  // Takes spec.runPolicy.suspend, the worker's replicas and the annotations of api/requests.h alone, and waits
-  // for other commands' edits. DEADLINE_EXCEEDED: another one has been under way for kEditLimit.
+  // Takes spec.runPolicy.suspend, the worker's replicas and the annotations of api/requests.h alone, and
+  // waits for other commands' edits. DEADLINE_EXCEEDED: another one has been under way for kEditLimit.
   absl::StatusOr<kube::Json> patch(const std::string& ns, const std::string& name, const kube::Json& patch,
                                    const std::string& what) override;
   absl::Status await_owner(const std::string& name, const char* verb, std::ostream& err) override;
@@ -60,26 +60,26 @@ class RunSource : public JobSource {
   const std::vector<absl::Status>& left_out() const { return left_out_; }
 
  private:
-  static constexpr std::size_t kMostSpecs = 4096;
+  static constexpr std::size_t kMostJobs = 4096;
   static constexpr Duration kEditLimit = std::chrono::seconds(10);         // an owner looks twice a second
   static constexpr Duration kSuspensionLimit = std::chrono::seconds(330);  // its chief may save for 310 s
   static constexpr Duration kToldAfter = std::chrono::seconds(1);
   static constexpr Duration kBetweenLooks = std::chrono::milliseconds(50);
   static constexpr Duration kBetweenEdits = std::chrono::milliseconds(10);
-  struct Spec {
+  struct Job {
     FileVersion version{};  // of its file
     kube::Json json;
   };
   kube::Json object_of(const RunState& state);
   absl::StatusOr<kube::Json> object_of(const absl::StatusOr<RunState>& state);
-  // The spec as its user wrote it; its file is read again when it is another one.
-  const kube::Json& spec_in(const std::string& folder);
+  // The job as its user wrote and edited it; its file is read again when it is another one.
+  const kube::Json& job_in(const std::string& folder);
 
   const RunStore store_;
   const Clock& clock_;
   std::ostream& out_;
   const kube::Pause pause_;
-  std::map<std::string, Spec> specs_;  // by the run's folder
+  std::map<std::string, Job> jobs_;  // by the run's folder
   std::vector<absl::Status> left_out_;
 };
 

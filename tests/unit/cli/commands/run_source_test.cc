@@ -172,6 +172,17 @@ TEST_F(RunSourceTest, RequestsAreAnnotationsOfItsFile) {
   EXPECT_FALSE(edits.look().has_value()) << "nothing is new";
 }
 
+TEST_F(RunSourceTest, RequestThatAnotherOneReplacedIsSaidToBeSo) {
+  std::ostringstream out, err;
+  Call call = call_to(out, err);
+  on_pause_ = [&] {
+    EXPECT_TRUE(
+        edit_run(store_, "mine", {.requests = {{api::kCheckpointRequest, "another's"}}}, "checkpoint").ok());
+    write("Running", "");
+  };
+  EXPECT_TRUE(absl::IsAborted(checkpoint_job(call, "mine"))) << err.str();
+}
+
 TEST_F(RunSourceTest, EditWaitsForTheOneUnderWayAndKeepsIt) {
   const std::string path = run_->path("edit.lock");
   UniqueFd other(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
