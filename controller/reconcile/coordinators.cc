@@ -58,7 +58,8 @@ void keep_who_is_gone(const api::TrainingJob& job, coordinator::CoreConfig& core
   }
 }
 
-// By what rank 0 said last, or others after it.
+// By what rank 0 said last, or others after it. Where no checkpoint is kept, the members alone tell of it
+// (plan/rule_status.cc).
 Step reached_step(const api::Status& status) {
   Step reached = status.progress.step;
   for (const api::MemberStatus& each : status.members) {
@@ -180,7 +181,8 @@ absl::StatusOr<coordinator::CoreConfig> core_config(const std::string& key, cons
   core.told_generation = job.job.status.view.generation;
   const api::Progress& progress = job.job.status.progress;
   core.goodput_before = {progress.step, progress.goodput, progress.goodput_seconds};
-  if (!core.trained_before && progress.step > 0) core.restarts_from = reached_step(job.job.status);
+  if (const Step reached = reached_step(job.job.status); !core.trained_before && reached > 0)
+    core.restarts_from = reached;
   keep_who_is_gone(job.job, core);
   core.reattach_limit = options.reattach_limit;
   core.save_timeout = std::max(core.save_timeout, grace_of_rank_zero(job.job));

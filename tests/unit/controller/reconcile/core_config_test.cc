@@ -59,6 +59,8 @@ TEST(CoreConfigTest, StepsThatWereReachedCountForAnAttemptThatBegins) {
   EXPECT_EQ(config().goodput_before.step, 812);
   EXPECT_EQ(config().goodput_before.share, 0.5);
   EXPECT_EQ(config().goodput_before.seconds, 20);
+  job.job.status.progress.step = 0;
+  EXPECT_EQ(config().restarts_from, 815) << "no checkpoint is kept";
   job.job.status.phase = api::Phase::kRunning;
   EXPECT_EQ(config().restarts_from, std::nullopt) << "its members train, and another coordinator begins";
 }
