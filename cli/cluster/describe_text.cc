@@ -269,9 +269,8 @@ std::vector<std::string> straggler_lines(const JobView& job, WallTime now) {
 
 // Steps that would be lost now, since checkpoints can't be written; empty: they are.
 std::string unsaved_hint(const JobView& job) {
-  const auto& conditions = job.status.conditions;
-  const auto failed = std::ranges::find(conditions, api::kCheckpointFailed, &api::Condition::type);
-  if (failed == conditions.end() || !failed->status || has_ended(job) || job.suspended) return "";
+  const api::Condition* const failed = failing_saves(job);
+  if (failed == nullptr) return "";
   const Step saved =
       api::checkpoint_step(job.run ? job.run->checkpoint : job.status.last_checkpoint).value_or(0);
   const Step step = job.run ? job.run->progress.step : job.status.progress.step;
@@ -281,6 +280,10 @@ std::string unsaved_hint(const JobView& job) {
                  sanitize(failed->message),
                  "); mend what that names: the next save tries again. Until one succeeds, a stop or "
                  "suspension loses these steps");
+}
+
+std::string nothing_saved(Step step) {
+  return step > 0 ? str_cat("nothing was saved, ", pluralize(step, "step is", "steps are"), " lost; ") : "";
 }
 
 std::vector<std::string> hints_for(const Described& d) {
@@ -332,10 +335,12 @@ std::vector<std::string> hints_for(const Described& d) {
                             resume_command("", job.run->job_file, job.run->name), d.where));
   } else if (may_go_on && job.run->checkpoint.empty() && d.spec && d.spec->spec.training &&
              job.status.reason != kOwnerLost) {
-    const Step step = job.run->progress.step;
-    hints.push_back(str_cat(
-        step > 0 ? str_cat("nothing was saved, ", pluralize(step, "step is", "steps are"), " lost; ") : "",
-        "it begins anew by: paceline run ", shell_word(job.run->job_file), d.where));
+    hints.push_back(str_cat(nothing_saved(job.run->progress.step), "it begins anew by: paceline run ",
+                            shell_word(job.run->job_file), d.where));
+  } else if (!job.run && job.status.phase == api::Phase::kFailed && job.status.last_checkpoint.empty() &&
+             d.spec && d.spec->spec.training) {
+    hints.push_back(str_cat(nothing_saved(job.status.progress.step), "it begins anew once it is deleted (",
+                            d.program, " delete ", job.name, d.where, ") and applied again"));
   }
   return hints;
 }

@@ -142,6 +142,13 @@ JobView read_job(const Json& object) {
   return job;
 }
 
+const api::Condition* failing_saves(const JobView& job) {
+  const auto& all = job.status.conditions;
+  const auto failed = std::ranges::find(all, api::kCheckpointFailed, &api::Condition::type);
+  const bool fails = failed != all.end() && failed->status && !has_ended(job) && !job.suspended;
+  return fails ? &*failed : nullptr;
+}
+
 std::vector<SlimPod> present_pods(const std::vector<SlimPod>& pods, const api::Status& status) {
   std::map<std::pair<Role, int>, SlimPod> newest;
   for (const SlimPod& pod : pods) {
@@ -207,7 +214,9 @@ std::vector<Row> job_rows(const std::vector<JobView>& jobs, bool wide, bool all_
     Row row;
     if (all_namespaces) row.push_back(job.ns);
     const char* const beside = job.deleted                            ? ", deleted"
+                               : is_stale(state)                      ? ", stale"
                                : state.reason == plan::kTooFewMembers ? ", waits"
+                               : failing_saves(job) != nullptr        ? ", saves fail"
                                                                       : "";
     row.insert(row.end(), {job.name, str_cat(state.phase, beside), str_cat(job.ready, "/", job.wanted)});
     for (std::string& cell : progress_cells(state)) row.push_back(std::move(cell));

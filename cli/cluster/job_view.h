@@ -35,6 +35,9 @@ inline bool has_ended(const JobView& job) {
   return job.status.phase == api::Phase::kSucceeded || job.status.phase == api::Phase::kFailed;
 }
 
+// Why checkpoints of a job that goes on can't be written; null: they are, as far as anybody has tried.
+const api::Condition* failing_saves(const JobView& job);
+
 // "worker-2, node-1, Running": the newest attempt's pod of each place, by role and index; `attempt` chooses
 // an earlier one. Not those that were to take over from a slow member, and have not.
 std::vector<kube::SlimPod> present_pods(const std::vector<kube::SlimPod>& pods, const api::Status& status);

@@ -162,8 +162,10 @@ void note_suspended(const Observed& observed, const Observed& whole, Plan& plan)
 void forget_lost_checkpoints(const Observed& observed, api::Status& status) {
   const bool between = status.phase == api::Phase::kSuspended || status.phase == api::Phase::kRestarting ||
                        status.phase == api::Phase::kStarting;
-  if (observed.keeps_checkpoints || !between) return;
+  const bool failed = status.phase == api::Phase::kFailed;
+  if (observed.keeps_checkpoints || (!between && !failed)) return;
   status.last_checkpoint.clear();
+  if (failed) return;
   status.progress = {.dropped_samples = status.progress.dropped_samples,
                      .goodput_seconds = status.progress.goodput_seconds};
 }

@@ -106,6 +106,29 @@ TEST_F(ClusterTest, AJobThatWaitsForMembersSaysSo) {
   EXPECT_THAT(explained("digits"), AllOf(HasSubstr("why: " + why), HasSubstr("Running: " + why)));
 }
 
+TEST_F(ClusterTest, AJobWhoseSavesFailSaysSo) {
+  kube::Json job = job_object("digits", "Running");
+  const auto told = [&](const char* fails) {
+    job["status"]["conditions"] = kube::Json::array({{{"type", api::kCheckpointFailed}, {"status", fails}}});
+    return job_rows({read_job(job)}, false, false, WallTime()).at(0).at(1);
+  };
+  EXPECT_EQ(told("True"), "Running, saves fail");
+  EXPECT_EQ(told("False"), "Running");
+}
+
+TEST_F(ClusterTest, AFailedJobThatHasNoCheckpointSaysSo) {
+  kube::Json job = job_object("digits", "Failed");
+  const auto hints = [&job] {
+    Described d;
+    d.job = read_job(job);
+    d.spec.emplace().spec.training.emplace();
+    return hints_for(d).size();
+  };
+  EXPECT_EQ(hints(), 1U);
+  job["status"]["lastCheckpoint"] = "/checkpoints/step-000000100";
+  EXPECT_EQ(hints(), 0U);
+}
+
 TEST_F(ClusterTest, DescribesEverythingAboutAJob) {
   kube::Json job = job_object("digits", "Running");
   job["status"]["conditions"] = {{{"type", "Running"},

@@ -62,6 +62,18 @@ TEST_P(KeptCheckpointsTest, ASuspensionSaysSoToo) {
   expect_told(made.status);
 }
 
+TEST_P(KeptCheckpointsTest, AFailedJobHasTheOnesThatAreKept) {
+  Observed world = saved();
+  for (auto* replica : {&world.job.spec.replica_specs.chief, &world.job.spec.replica_specs.worker}) {
+    if (*replica) (*replica)->restart_policy = api::RestartPolicy::kNever;
+  }
+  let_die(world, Role::kWorker, 1);
+  const Plan made = step(world);
+  ASSERT_EQ(made.status.phase, Phase::kFailed);
+  EXPECT_EQ(made.status.last_checkpoint, GetParam() ? kSaved : "");
+  EXPECT_EQ(made.status.progress.step, 120) << "so far it came";
+}
+
 TEST_P(KeptCheckpointsTest, TheBeginningWarnsOnce) {
   Observed world = make_world(1, 1);
   world.keeps_checkpoints = GetParam();
