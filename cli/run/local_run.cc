@@ -110,6 +110,13 @@ class LocalRunImpl final : public LocalRun, public coordinator::RunObserver, pub
   }
   int wake_fd() const override { return wake_.get(); }
   void stop() override { reconciler_->stop(key_); }
+  void stood_still(Duration duration) override {
+    const std::string message =
+        str_cat("the process that owns the run stood still for ", format_duration(duration),
+                " (ctrl-Z, SIGSTOP, or a machine without time for it), and told of nothing meanwhile");
+    const api::Metadata& job = options_.job.metadata;
+    (void)cluster_->record_event({job.ns, job.name, true, kOwnerStoodStill, message, options_.job_uid});
+  }
   bool ended() const override { return *ended_.lock(); }
 
  private:
@@ -262,7 +269,9 @@ class LocalRunImpl final : public LocalRun, public coordinator::RunObserver, pub
   // From whichever thread acts for the job. All else that is recorded is known by the coordinator's word or
   // by the status.
   void on_event(const cluster::Event& event) {
-    if (event.reason == plan::kEvaluatorReplaced || event.reason == plan::kEvaluatorLost) note(event.message);
+    if (event.reason == plan::kEvaluatorReplaced || event.reason == plan::kEvaluatorLost ||
+        event.reason == kOwnerStoodStill)
+      note(event.message);
   }
   void note(const std::string& message) { tell(RunNote{message}); }
   void tell(RunEvent event) {

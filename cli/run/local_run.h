@@ -66,9 +66,14 @@ class LocalRun {
   virtual int wake_fd() const = 0;
   // The first call asks the members to end in order; the second one kills them. Returns at once.
   virtual void stop() = 0;
+  // This process has not gone on for so long: an event says so.
+  virtual void stood_still(Duration duration) = 0;
   // The job has ended and none of its processes is left.
   virtual bool ended() const = 0;
 };
+
+// The reason of that event.
+inline constexpr char kOwnerStoodStill[] = "OwnerStoodStill";
 
 // How many events may wait for the command's thread: step records are dropped first, views, evaluations and
 // checkpoints only when as many again of those wait.

@@ -54,6 +54,7 @@ using namespace std::chrono_literals;
 
 constexpr Duration kFrameInterval = 100ms;
 constexpr Duration kStateInterval = 500ms;
+constexpr Duration kStandstill = 5s;    // a busy machine may hold up the loop for a second or two
 constexpr auto kStartLimit = 30s;       // of the coordinator and of what starts the members
 constexpr auto kEndLimit = 10s;         // after its result is told and written
 constexpr int kStoppedReaderMs = 1000;  // who stopped the run does not wait for whoever reads its output
@@ -189,14 +190,15 @@ class RunCommand {
   }
 
   void loop(const UniqueFd& interrupted) {
-    TimePoint next_frame = session_.clock.now(), next_state = next_frame;
+    TimePoint next_frame = session_.clock.now(), next_state = next_frame, last = next_frame;
     while (true) {
       const bool ended = local_->ended();  // before the events, so that none of them is missed
       refresh();  // before them, too: progress must not be ahead of what is told of the steps before it
       take_events();
       print_failure();
       print_device(ended);
-      const TimePoint now = session_.clock.now();
+      const TimePoint now = session_.clock.now(), before = std::exchange(last, now);
+      if (now - before >= kStandstill) local_->stood_still(now - before);
       if (now >= next_frame || ended) {
         stdout_.write_some();
         if (!stdout_.waiting())

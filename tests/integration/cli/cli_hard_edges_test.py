@@ -320,11 +320,13 @@ class HardEdges(CliCase):
     def test_ctrl_z_and_fg_blame_nobody(self):
         process, _ = self.start_endless()
         with self.standing_still(process):   # ctrl-Z, where the terminal's shell would be its parent
-            enough = time.monotonic() + 2    # longer than a member may be silent, which is 1.5 s
+            enough = time.monotonic() + 5    # longer than a member may be silent, which is 3 s, and long enough for an event
             until(lambda: time.monotonic() > enough, 10, "that time has passed")
             before = self.status("digits")["step"]
         until(lambda: self.status("digits")["step"] > before + 100, 20 * SLOW, "the run goes on")
         self.assertEqual(self.status("digits")["phase"], "Running")
+        events = [json.loads(line) for line in (self.state / "runs/digits/events.jsonl").read_text().splitlines()]
+        self.assertEqual([each["reason"] for each in events].count("OwnerStoodStill"), 1)
         self.stop(process)
 
     # ---- members in trouble before they train

@@ -116,6 +116,13 @@ TEST_F(ClusterTest, AJobWhoseSavesFailSaysSo) {
   EXPECT_EQ(told("False"), "Running");
 }
 
+TEST_F(ClusterTest, ARunWhoseStatusIsOldSaysSo) {
+  JobView run;
+  run.run.emplace().phase = "Running";
+  run.run->reason = kStatusOld;
+  EXPECT_EQ(job_rows({run}, false, false, WallTime()).at(0).at(1), "Running, stale");
+}
+
 TEST_F(ClusterTest, AFailedJobThatHasNoCheckpointSaysSo) {
   kube::Json job = job_object("digits", "Failed");
   const auto hints = [&job] {
