@@ -51,10 +51,10 @@ class TraceReceiver:
         self.server.shutdown()
         self.server.server_close()
 
-    def traces(self, count):
-        """The first traces, once there are so many; before that nothing."""
+    def traces(self):
+        """Those that came so far."""
         by_id = {}
         for request in list(self.requests):
             for span in request.spans:
                 by_id.setdefault(span["traceId"], []).append(span)
-        return [Trace(spans) for spans in by_id.values()][:count] if len(by_id) >= count else None
+        return [Trace(spans) for spans in by_id.values()]

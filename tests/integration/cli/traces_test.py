@@ -25,19 +25,25 @@ class TracesTest(CliCase):
             return member.get("pid") not in (None, killed) and member["rank"] >= 0
         until(again, 60 * SLOW, "another worker-0 trains")
 
-    def test_a_lost_member_and_its_successor_are_two_traces(self):
+    @staticmethod
+    def told(receiver):
+        """The traces, once they tell that worker-0 left and came: in one where the view between the two took no step, else in one each, in any order."""
+        traces = receiver.traces()
+        told = {key for key in ("left", "came") for trace in traces if "worker-0" in trace.attributes[f"paceline.view.{key}"]}
+        return traces if told == {"left", "came"} else None
+
+    def test_a_lost_member_and_its_successor_are_traced(self):
         with TraceReceiver() as receiver:
             process = self.start_ring(OTEL_EXPORTER_OTLP_ENDPOINT=receiver.url, OTEL_EXPORTER_OTLP_HEADERS="key=a%20b")
             self.lose_worker()
-            loss, join = until(lambda: receiver.traces(2), 60 * SLOW, "two traces")
+            traces = until(lambda: self.told(receiver), 60 * SLOW, "who left and who came")
             self.stop(process)
-        for trace in (loss, join):
+        for trace in traces:
             self.assertEqual(trace.attributes["paceline.job"], "digits")
             self.assertEqual(len(trace.ids), len(trace.parts) + 1)
             self.assertEqual({part["parentSpanId"] for part in trace.parts}, {trace.root["spanId"]})
-        self.assertEqual((loss.attributes["paceline.view.left"], loss.attributes["paceline.view.came"]), (["worker-0"], []))
-        self.assertEqual((join.attributes["paceline.view.left"], join.attributes["paceline.view.came"]), ([], ["worker-0"]))
-        self.assertEqual((len(loss.parts), len(join.parts)), (4, 3))
+            self.assertEqual(len(trace.parts), 4 if trace.root["name"] == "recovery" else 3)
+        self.assertIn("recovery", [trace.root["name"] for trace in traces])
         self.assertEqual({request.headers["key"] for request in receiver.requests}, {"a b"})
 
     def test_a_run_trains_on_where_nobody_takes_its_traces(self):
