@@ -72,7 +72,9 @@ void explain_by_each_other(std::vector<api::Straggler>& links, std::vector<api::
 
 }  // namespace
 
-void Causes::add(api::StragglerCause cause, std::string evidence) {
+void Causes::add(const std::string& part, api::StragglerCause cause, std::string evidence) {
+  if (part != part_) *this = {};
+  part_ = part;
   if (++looks_ > kMostLooks) {
     looks_ /= 2;
     for (auto& [each, seen] : seen_) seen.times /= 2;
@@ -153,6 +155,7 @@ void Stragglers::add(const Slot& slot, int place, const MemberSteps& steps) {
   if (!looks_ || at >= ranks_.size() || ranks_[at] < 0 || !slot.trains()) return;
   const auto rank = static_cast<std::size_t>(ranks_[at]);
   const double work = rank < work_.size() ? work_[rank] : 0;
+  heard_.insert(place);
   for (std::size_t i = 0; i < steps.steps.size(); ++i) {
     const StepTimes& times = steps.times[i];
     detector_.add(ranks_[at], {.step = steps.steps[i],
@@ -251,7 +254,8 @@ void Stragglers::count_causes(std::span<const Slot> slots) {
   };
   std::erase_if(causes_, [&](const auto& each) { return !is_slow(each.first); });
   for (const stragglers::Finding& finding : detector_.findings()) {
-    if (finding.kind != stragglers::FindingKind::kSlow) continue;
+    const bool is_news = heard_.contains(finding.place) || !causes_.contains(finding.place);
+    if (finding.kind != stragglers::FindingKind::kSlow || !is_news) continue;
     const Slot& slot = slots[static_cast<std::size_t>(finding.place)];
     std::vector<const MemberTelemetry*> others;
     for (const Slot& other : slots) {
@@ -261,8 +265,9 @@ void Stragglers::count_causes(std::span<const Slot> slots) {
                         .own_ms = in_ms(finding.own),
                         .lost_ms = in_ms(finding.lost)};
     diagnosis::find_cause(slot.telemetry, others, seen);
-    causes_[finding.place].add(seen.cause, std::move(seen.evidence));
+    causes_[finding.place].add(seen.part, seen.cause, std::move(seen.evidence));
   }
+  heard_.clear();
 }
 
 api::Straggler Stragglers::describe(const stragglers::Finding& finding, std::span<const Slot> slots) const {

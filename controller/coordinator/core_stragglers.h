@@ -9,6 +9,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -22,20 +23,22 @@
 
 namespace paceline::coordinator {
 
-// The cause of one finding, from what was seen at each look: what a member's kernel tells of the last second
-// comes and goes, and a finding has one cause. Pure.
+// The cause of one finding, from what was seen whenever its member told of its steps: what a member's kernel
+// tells of the last second comes and goes, and a finding has one cause. Pure.
 class Causes {
  public:
-  void add(api::StragglerCause cause, std::string evidence);
+  // `part`: of a step, where most of the excess is; another one has causes of its own.
+  void add(const std::string& part, api::StragglerCause cause, std::string evidence);
   // Sets cause and evidence: the known cause that was seen most often, if it was in a quarter of the looks.
   void set(api::Straggler& straggler) const;
 
  private:
-  static constexpr int kMostLooks = 256;
+  static constexpr int kMostLooks = 32;
   struct Seen {
     int times = 0;
     std::string evidence;  // the newest
   };
+  std::string part_;
   std::map<api::StragglerCause, Seen> seen_;
   int looks_ = 0;
 };
@@ -86,6 +89,7 @@ class Stragglers {
   std::vector<int> ranks_;                 // by place; -1: not in the view
   std::vector<std::string> ids_;           // by place: of the member whose steps are known
   std::map<int, Causes> causes_;           // by place: of those that are found to be slow
+  std::set<int> heard_;                    // places that have told of steps since the last conclusion
   std::vector<api::Straggler> told_;       // found, and not cleared yet
   std::vector<std::string> cleared_;
 };

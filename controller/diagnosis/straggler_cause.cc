@@ -84,12 +84,6 @@ void find_cause(const MemberTelemetry& own, std::span<const MemberTelemetry* con
   if (const auto share = above(own, others, &KernelTelemetry::throttled))
     return set(straggler, StragglerCause::kCpuQuota,
                str_cat("its CPU quota holds it up ", percent(*share), " of the time"));
-  if (const auto share = above(own, others, &KernelTelemetry::run_delay);
-      share && explains(own, *share, straggler)) {
-    return set(straggler, StragglerCause::kCpuContention,
-               str_cat("its threads are without a processor for ", percent(*share),
-                       " of the time in which they could run"));
-  }
   const auto faults = above(own, others, &KernelTelemetry::major_faults, kTellingFaults);
   if (const auto share = above(own, others, &KernelTelemetry::memory_pressure); share || faults) {
     std::string text = share ? str_cat("it waits for memory ", percent(*share), " of the time") : "";
@@ -101,6 +95,12 @@ void find_cause(const MemberTelemetry& own, std::span<const MemberTelemetry* con
     return set(
         straggler, StragglerCause::kStopped,
         str_cat("its process stands still now and then: its timers ring ", std::llround(*late), " ms late"));
+  if (const auto share = above(own, others, &KernelTelemetry::run_delay);
+      share && explains(own, *share, straggler)) {
+    return set(straggler, StragglerCause::kCpuContention,
+               str_cat("its threads are without a processor for ", percent(*share),
+                       " of the time in which they could run"));
+  }
   if (!reads) return set(straggler, StragglerCause::kUnknown, "");
   if (const auto share = above(own, others, &KernelTelemetry::io_pressure))
     return set(straggler, StragglerCause::kStorage,

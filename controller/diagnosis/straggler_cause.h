@@ -18,8 +18,8 @@ inline constexpr double kTellingTimer = 5;    // ms that its timers are late, li
 inline constexpr double kTellingClock = 0.9;  // of the others' share of their highest clock
 
 // Sets `cause` and `evidence` of a straggler whose `part` is set. Of several causes the one nearer to the
-// hardware counts: a GPU that is slowed down, a CPU quota, other processes, memory, a process that is
-// stopped, storage.
+// hardware counts: a GPU that is slowed down, a CPU quota, memory, a process that is stopped (its timers are
+// late by more than they wait for a processor), other processes, storage.
 void find_cause(const MemberTelemetry& own, std::span<const MemberTelemetry* const> others,
                 api::Straggler& straggler);
 

@@ -56,14 +56,14 @@ TEST(StragglerCauseTest, FigureFarAboveTheOthersIsTheCause) {
        StragglerCause::kMemoryPressure},
       {"faults", [](MemberTelemetry& m) { m.kernel->major_faults = 400; }, StragglerCause::kMemoryPressure,
        StragglerCause::kMemoryPressure},
+      {"stopped beside others' work",
+       [](MemberTelemetry& m) {
+         m.kernel->run_delay = 0.9;
+         m.kernel->timer_delay_ms = 14;
+       },
+       StragglerCause::kStopped, StragglerCause::kStopped},
       {"stopped", [](MemberTelemetry& m) { m.kernel->timer_delay_ms = 21; }, StragglerCause::kStopped,
        StragglerCause::kStopped},
-      {"late timers for want of a processor",
-       [](MemberTelemetry& m) {
-         m.kernel->timer_delay_ms = 21;
-         m.kernel->run_delay = 0.3;
-       },
-       StragglerCause::kCpuContention, StragglerCause::kCpuContention},
       {"storage", [](MemberTelemetry& m) { m.kernel->io_pressure = 0.5; }, StragglerCause::kUnknown,
        StragglerCause::kStorage},
       {"a hot GPU",
