@@ -1,10 +1,11 @@
-// A picture of a live dashboard, some time after something has come to a page: watch URL TOKEN PAGE WORDS FILE. Only the page's own stream changes it.
+// A picture of a live dashboard, some time after something has come to a page: watch URL TOKEN PAGE WORDS FILE [KIND ...]. Only the page's own stream
+// changes it. A timeline is shown without events of these kinds.
 
 import { chromium } from "playwright-core";
 
 const LATER_MS = 12_000; // the figures of the new member follow within 10 s
 
-const [url, token, path, words, file] = process.argv.slice(2) as [string, string, string, string, string];
+const [url, token, path, words, file, ...hidden] = process.argv.slice(2) as [string, string, string, string, string, ...string[]];
 const browser = await chromium.launch({
   executablePath: process.env["PACELINE_CHROMIUM"]!,
   args: ["--no-sandbox", "--force-color-profile=srgb"],
@@ -16,6 +17,7 @@ await page.getByLabel("Token").fill(token);
 await page.getByRole("button", { name: "Sign in" }).click();
 await page.goto(url + path);
 await page.getByText(words).first().waitFor({ timeout: 120_000 });
+for (const kind of hidden) await page.getByRole("button", { name: kind, pressed: true }).click();
 await page.waitForTimeout(LATER_MS);
 await page.screenshot({ path: file });
 await browser.close();
