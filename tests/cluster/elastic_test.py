@@ -1,14 +1,17 @@
 """A ring on real pods that loses a worker, the chief, a node, and a worker while nobody leads: nobody else starts again, and the job ends as an
-undisturbed one does. And one whose member is slow."""
+undisturbed one does. And one whose member is slow, and that is asked for a checkpoint and for another member."""
 
 import contextlib
 import json
+import pathlib
 import re
+import shutil
 import subprocess
 import tempfile
 
 import unittest_report
 from cluster_case import needs_cluster
+from command_case import CommandCase
 from job_case import ENDLESS_STEPS, SLOW
 from machine import cluster, parts
 from ring_case import RingCase, ring, successor_of
@@ -20,7 +23,7 @@ END_SECONDS = 300
 
 
 @needs_cluster
-class ElasticTest(RingCase):
+class ElasticTest(CommandCase, RingCase):
     def test_lost_members_come_back_while_the_others_train_and_the_accuracy_is_the_same(self):
         home, away = self.nodes()
         self.apply(ring("straight", home, {"containers": [{"name": "trainer"}]}, TRAINING))
@@ -46,10 +49,15 @@ class ElasticTest(RingCase):
         self.assert_no_step_is_lost(steady, told())
 
     def test_a_slow_member_takes_fewer_samples_or_is_replaced_on_another_node_while_the_others_train(self):
+        """Then a checkpoint and another member are asked for, by people."""
         home, away = self.nodes()
         training = {"model": {"type": "mlp", "hidden": [256, 256], "classes": 10}, "globalBatchSize": 768, "steps": ENDLESS_STEPS}
-        pod = {"containers": [{"name": "trainer", "resources": {"limits": {"cpu": "400m"}}}]}
-        steady, slow = self.begin("uneven", home, pod, training)
+        kept = pathlib.Path(tempfile.mkdtemp(prefix="paceline-kept-"))
+        self.addCleanup(shutil.rmtree, kept)
+        kept.chmod(0o777)
+        trainer = {"name": "trainer", "resources": {"limits": {"cpu": "400m"}}, "volumeMounts": [{"name": "kept", "mountPath": "/kept"}]}
+        pod = {"containers": [trainer], "volumes": [{"name": "kept", "hostPath": {"path": str(kept)}}]}
+        steady, slow = self.begin("uneven", home, pod, training, checkpoint={"everySteps": ENDLESS_STEPS, "location": "/kept"})
         others = {each: self.lives("uneven")[each] for each in ("uneven-chief-0-0", steady)}
         self.addCleanup(self.sign, away, "False")
         self.sign(away, "True")
@@ -76,7 +84,7 @@ class ElasticTest(RingCase):
         status = self.wait_until("how the view began", lambda: (lambda s: s if "change" in s["view"] else None)(self.status("uneven")))
         self.assertEqual((status["phase"], status["view"]["change"]["stepsLost"]), ("Running", 0))
         self.assertEqual(status["restarts"]["total"], 0)
-        reasons = {event["reason"] for event in self.get("events")["items"] if event["involvedObject"]["name"] == "uneven"}
+        reasons = self.reasons("uneven")
         self.assertLessEqual({"StragglerDetected", "StragglerReplacing", "StragglerReplaced", "ViewChanged"}, reasons)
         self.assertNotIn("StragglerAsSlow", reasons)
         # Its node is the last choice from now on.
@@ -85,7 +93,46 @@ class ElasticTest(RingCase):
         preferred = next_pod["spec"]["affinity"]["nodeAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"]
         self.assertEqual([each["matchFields"] for each in (one["preference"] for one in preferred)],
                          [[{"key": "metadata.name", "operator": "NotIn", "values": [away]}]])
+        self.save_by_request("uneven", kept)
+        self.replace_by_request("uneven", steady)
         self.kubectl("delete", "tj/uneven", "--wait=false")
+
+    def save_by_request(self, name, folder):
+        """No checkpoint is due; the one that is asked for is written when the command returns."""
+        before = self.status(name)
+        self.assertEqual((before.get("lastCheckpoint"), list(folder.iterdir())), (None, []))
+        self.paceline("checkpoint", name)
+        status = self.status(name)
+        self.assertEqual(status["requests"]["checkpoint"]["outcome"], "Done")
+        saved = int(status["lastCheckpoint"].removeprefix("/kept/step-"))
+        self.assertGreaterEqual(saved, before["progress"]["step"])
+        self.assertEqual([each.name for each in folder.iterdir()], [f"step-{saved:09}"])
+        self.assertIn("CheckpointSaved", self.reasons(name))
+
+    def replace_by_request(self, name, pod):
+        """Another pod has its rank, and nobody else was started again."""
+        before, lives = self.member(name, pod), self.lives(name)
+        restarts, successor = self.status(name)["restarts"], successor_of(pod)
+        self.paceline("replace", name, f"{before['role']}-{before['index']}")
+        self.assertEqual(self.status(name)["requests"]["replace"]["outcome"], "Done")
+        self.wait_until_whole(name, set(lives) - {pod} | {successor})
+        self.wait_until("the end of the one that was replaced", lambda: pod not in self.pods(name))
+        lives.pop(pod)
+        after = self.lives(name)
+        self.assertEqual({each: after[each] for each in lives}, lives)
+        self.assertEqual(self.member(name, successor)["rank"], before["rank"])
+        status = self.status(name)
+        done = status["stragglerReplacements"][-1]
+        self.assertEqual((done["pod"], done["successor"], done["cause"], done["outcome"]), (pod, successor, "Requested", "Replaced"))
+        self.assertEqual((status["phase"], status["view"]["change"]["stepsLost"], status["restarts"]["total"]), ("Running", 0, restarts["total"]))
+        self.assertLessEqual({"MemberReplacing", "MemberReplaced"}, self.reasons(name))
+
+    def member(self, name, pod):
+        return next(each for each in self.status(name)["members"] if each["pod"] == pod)
+
+    def reasons(self, name):
+        """Of the job's events."""
+        return {event["reason"] for event in self.get("events")["items"] if event["involvedObject"]["name"] == name}
 
     def act_on_slow_ones(self, action):
         self.kubectl("patch", "tj/uneven", "--type=merge", "-p", json.dumps({"spec": {"stragglers": {"action": action, "lostSeconds": 2}}}))

@@ -9,11 +9,11 @@ from machine import network, processes
 HOSTNAME = "kubernetes.io/hostname"
 
 
-def ring(name, home, pod, training):
+def ring(name, home, pod, training, **spec):
     """A chief on the node `home`, and two workers, of which each node has one."""
     apart = {"topologyKey": HOSTNAME, "maxSkew": 1, "whenUnsatisfiable": "ScheduleAnyway",
              "labelSelector": {"matchLabels": {JOB_LABEL: name, "paceline.dev/role": "worker"}}}
-    made = job(name, workers=2, restart="OnFailure", training=training)
+    made = job(name, workers=2, restart="OnFailure", training=training, **spec)
     roles = made["spec"]["replicaSpecs"]
     roles["chief"]["template"] = {"spec": {**pod, "nodeSelector": {HOSTNAME: home}}}
     roles["worker"]["template"] = {"spec": {**pod, "topologySpreadConstraints": [apart]}}
@@ -32,9 +32,9 @@ class RingCase(JobCase):
         home = self.in_system("get", "pod", leader, "-o", "jsonpath={.spec.nodeName}").stdout
         return home, {"node-1": "node-2", "node-2": "node-1"}[home]
 
-    def begin(self, name, home, pod, training):
+    def begin(self, name, home, pod, training, **spec):
         """A ring that trains: its worker on the node `home`, and the other one."""
-        self.apply(ring(name, home, pod, training))
+        self.apply(ring(name, home, pod, training, **spec))
         self.wait_until_whole(name, {f"{name}-chief-0-0", f"{name}-worker-0-0", f"{name}-worker-1-0"})
         by_node = {value["spec"]["nodeName"]: each for each, value in self.pods(name).items() if "-worker-" in each}
         self.assertEqual(len(by_node), 2)
