@@ -181,7 +181,9 @@ absl::Status Link::receive(FrameReceiver& receiver, std::size_t budget) {
   std::size_t total = 0;
   while (true) {
     if (absl::Status parsed = parse(receiver); !parsed.ok()) return blame(parsed);
-    if (total >= budget && !wire_.holds_more()) return absl::OkStatus();
+    // Over the budget only what poll(2) would not tell of: a fast peer keeps no thread to itself.
+    const std::size_t most = total < budget ? budget - total : wire_.held();
+    if (most == 0) return absl::OkStatus();
     std::memmove(buffer_.data(), buffer_.data() + begin_, end_ - begin_);
     end_ -= begin_;
     begin_ = 0;
@@ -190,10 +192,10 @@ absl::Status Link::receive(FrameReceiver& receiver, std::size_t budget) {
     if (in_payload_) {
       auto place = receiver.place(*this, header_, got_);
       if (!place.ok()) return blame(place.status());
-      direct = std::min(place->size(), std::size_t{header_.length - got_});
+      direct = std::min({place->size(), std::size_t{header_.length - got_}, most});
       parts[count++] = {place->data(), direct};
     }
-    parts[count++] = {buffer_.data() + end_, buffer_.size() - end_};
+    parts[count++] = {buffer_.data() + end_, std::min(buffer_.size() - end_, most - direct)};
     const absl::StatusOr<std::size_t> result = wire_.read_some({parts.data(), count});
     if (!result.ok()) return gone(result.status());
     const std::size_t got = *result;

@@ -56,7 +56,8 @@ class Link {
   bool drained() const { return next_ == pieces_.size(); }
   std::size_t waiting() const;  // bytes that are not written yet
 
-  // Reads and hands on what there is, at most about `budget` bytes. The receiver's errors end it.
+  // Reads and hands on what there is, at most `budget` bytes and the rest of a record of TLS. The receiver's
+  // errors end it.
   absl::Status receive(FrameReceiver& receiver, std::size_t budget);
   std::uint64_t bytes_received() const { return bytes_received_; }
   std::uint64_t bytes_sent() const { return bytes_sent_; }            // that the socket took

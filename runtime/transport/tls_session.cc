@@ -266,9 +266,9 @@ absl::StatusOr<std::size_t> TlsSession::read_some(std::span<const iovec> pieces)
   return total;
 }
 
-bool TlsSession::holds_more() {
+std::size_t TlsSession::held() {
   const std::lock_guard lock(mutex_);
-  return SSL_pending(parts_->ssl.get()) > 0;
+  return static_cast<std::size_t>(SSL_pending(parts_->ssl.get()));
 }
 
 }  // namespace paceline::transport

@@ -6,7 +6,7 @@
 // side, one after the other inside.
 //
 // Records that were read are handed out whole before the socket is read again, so that poll(2) tells of all
-// that is not here yet, and holds_more() of the rest.
+// that is not here yet, and held() of the rest.
 
 #include <sys/uio.h>
 
@@ -43,7 +43,7 @@ class TlsSession {
   // made again with at least the same bytes.
   absl::StatusOr<std::size_t> write_some(std::span<const iovec> pieces);
   absl::StatusOr<std::size_t> read_some(std::span<const iovec> pieces);
-  bool holds_more();
+  std::size_t held();
 
   struct Parts;  // OpenSSL's
 

@@ -37,8 +37,9 @@ class Wire {
   // the same bytes.
   absl::StatusOr<std::size_t> write_some(std::span<const iovec> pieces) const;
   absl::StatusOr<std::size_t> read_some(std::span<const iovec> pieces) const;
-  // There are bytes to read of which poll(2) does not tell.
-  bool holds_more() const { return tls_ != nullptr && tls_->holds_more(); }
+  // Bytes to read of which poll(2) does not tell: the rest of a record of TLS.
+  std::size_t held() const { return tls_ != nullptr ? tls_->held() : 0; }
+  bool holds_more() const { return held() > 0; }
 
   // These do what socket.h does for a socket. Descriptors travel beside bytes as they are alone.
   absl::Status send_short(std::span<const std::byte> bytes, std::span<const int> descriptors = {}) const;

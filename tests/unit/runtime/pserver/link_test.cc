@@ -4,6 +4,8 @@
 #include <sys/socket.h>
 
 #include <array>
+#include <memory>
+#include <optional>
 
 namespace paceline::pserver {
 namespace {
@@ -12,11 +14,24 @@ constexpr std::size_t kMessage = std::size_t{1} << 20;
 
 class LinkTest : public ::testing::Test, public FrameReceiver {
  protected:
-  void SetUp() override {
+  void SetUp() override { ASSERT_NO_FATAL_FAILURE(connect({})); }
+  // With a key inside TLS.
+  void connect(std::optional<transport::Key> key) {
+    using transport::Side, transport::TlsSession;
     std::array<int, 2> ends{};
     ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends.data()), 0);
-    from_ = Link(UniqueFd(ends[0]), 1, "rank 1 (worker-1)", Generation{3});
-    to_ = Link(UniqueFd(ends[1]), 0, "rank 0 (worker-0)", Generation{3});
+    UniqueFd from(ends[0]), to(ends[1]);
+    std::unique_ptr<TlsSession> client, server;
+    if (key) {
+      client = *TlsSession::make(from.get(), Side::kClient, *key);
+      server = *TlsSession::make(to.get(), Side::kServer, *key);
+      for (bool done = false; !done;) {
+        const bool first = *client->shake_hands();
+        done = *server->shake_hands() && first;
+      }
+    }
+    from_ = Link({std::move(from), std::move(client)}, 1, "rank 1 (worker-1)", Generation{3});
+    to_ = Link({std::move(to), std::move(server)}, 0, "rank 0 (worker-0)", Generation{3});
   }
   // Message k is k in every byte; every third has a payload beside it that is not copied.
   void send(int k) {
@@ -57,6 +72,24 @@ TEST_F(LinkTest, AStreamThatIsReadMayBeLongerThanTheQueue) {
     ASSERT_TRUE(to_.receive(*this, 64 << 10).ok());
   }
   EXPECT_TRUE(from_.drained());
+}
+
+TEST_F(LinkTest, ReadsEndWithTheBudgetAndInsideTlsWithTheRecord) {
+  constexpr std::size_t kBudget = 10'000, kRecord = std::size_t{16} << 10;
+  constexpr int kMessages = 4;
+  for (const bool encrypted : {false, true}) {
+    SCOPED_TRACE(encrypted);
+    ASSERT_NO_FATAL_FAILURE(connect(encrypted ? std::optional(transport::Key{7}) : std::nullopt));
+    next_ = 0;
+    for (int k = 0; k < kMessages; ++k) send(k);
+    while (next_ < kMessages) {
+      ASSERT_TRUE(from_.flush().ok());
+      const std::uint64_t before = to_.bytes_received();
+      ASSERT_TRUE(to_.receive(*this, kBudget).ok());
+      ASSERT_GT(to_.bytes_received(), before);
+      ASSERT_LE(to_.bytes_received() - before, encrypted ? kBudget + kRecord : kBudget);
+    }
+  }
 }
 
 TEST_F(LinkTest, PeerThatDoesNotReadIsNamed) {
