@@ -160,6 +160,7 @@ struct Observed {
   std::map<std::string, std::string>
       coordinator_env;  // how pods reach it: PACELINE_COORDINATOR, PACELINE_TOKEN, ...
   std::optional<CreateFailure> create_failure;
+  std::string refusal;  // the reason why the members that are there have no coordinator; empty: they may
   std::map<std::string, std::string>
       host_troubles;  // Cluster::host_trouble(), of hosts whose members are slow
   // Times of objects (a job's start, a pod's end) are wall times because they outlive controllers.

@@ -1,5 +1,7 @@
 #include "controller/plan/plan.h"
 
+#include <algorithm>
+
 #include "base/text.h"
 #include "controller/plan/attempts.h"
 #include "controller/plan/elastic.h"
@@ -33,12 +35,32 @@ const char* job_state_name(JobState state) {
   return "?";
 }
 
+namespace {
+
+// Its members go on by themselves, as they do while no controller runs. The condition is that of a spec that
+// the parser refuses: it asks for what this controller can't give.
+void leave_alone(const Observed& whole, Plan& plan) {
+  const auto known = std::ranges::find(plan.status.conditions, api::kInvalidSpec, &api::Condition::type);
+  const bool is_news = known == plan.status.conditions.end() || !known->status;
+  plan.status_reason = whole.refusal;
+  set_condition(whole, api::kInvalidSpec, true, "Refused", whole.refusal, plan.status);
+  if (is_news)
+    record_event(whole, true, api::kInvalidSpec, str_cat("the job is left as it is: ", whole.refusal),
+                 "its members have no coordinator", plan);
+}
+
+}  // namespace
+
 Plan plan(const Observed& whole) {
   Plan plan;
   plan.status = whole.job.status;
   const std::string& manager = whole.job.spec.run_policy.managed_by;
   if (!api::is_ours(manager)) {
     plan.status_reason = str_cat("it is managed by ", manager);
+    return plan;
+  }
+  if (!whole.refusal.empty()) {
+    leave_alone(whole, plan);
     return plan;
   }
   if (const auto later = attempt_from_the_future(whole)) {

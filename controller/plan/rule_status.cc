@@ -186,11 +186,11 @@ void note_last_save(const Observed& observed, const JobReport& report, Plan& pla
                was_bad ? "checkpoints are written again" : "a checkpoint could not be written", plan);
 }
 
-// Whoever reads the job's spec has said that it can't be run; now it can.
+// Somebody has said that the job can't be run as it is; now it can.
 void note_mended(const Observed& observed, api::Status& status) {
   const auto said = std::ranges::find(status.conditions, api::kInvalidSpec, &api::Condition::type);
   if (said == status.conditions.end() || !said->status) return;
-  set_condition(observed, api::kInvalidSpec, false, "Mended", "the spec is valid again", status);
+  set_condition(observed, api::kInvalidSpec, false, "Mended", "the job goes on", status);
 }
 
 // A ring that had lost a member, or was to have another size, is whole again; one that waited for more

@@ -299,8 +299,12 @@ absl::StatusOr<plan::Observed> Reconciler::observe(const std::string& key, Store
   keep_pods_of(stored.uid, observed.pods);
   reports_.pods_seen(key, observed.pods);  // those of the last attempt tell whether its coordinator may go
   not_ready = reports_.job_seen(key, stored);
-  // Members that are there already are judged with their coordinator only; a job without any says why.
-  if (!not_ready.ok() && any_members(stored.job, observed.pods)) return not_ready;
+  // Members that are there already are judged with their coordinator only; a job without any says why, and so
+  // does one that is refused.
+  if (!not_ready.ok() && any_members(stored.job, observed.pods)) {
+    if (!absl::IsFailedPrecondition(not_ready)) return not_ready;
+    observed.refusal = std::string(not_ready.message());
+  }
   reports_.pods_seen(key, observed.pods);
   (stored.job.spec.training ? observed.report : observed.told) = reports_.report(key);
   observed.coordinator_env = reports_.pod_environment(key);

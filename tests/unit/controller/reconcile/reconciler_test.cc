@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <sstream>
 
 #include "tests/unit/controller/reconcile/reconciler_fixture.h"
@@ -62,6 +63,34 @@ TEST_F(ReconcilerTest, MembersThatAreThereAreNotJudgedWithoutTheirCoordinator) {
   cluster_.finish("fashion-chief-0-0", 0);
   EXPECT_FALSE(reconciler_->reconcile_once(kKey).ok());
   EXPECT_EQ(status(), before);
+}
+
+TEST_F(ReconcilerTest, RefusedJobWithMembersSaysSoOnceAndGoesOnLater) {
+  bring_up();
+  const auto told = [&] {
+    const auto events = cluster_.events();
+    return std::ranges::count(events, std::string(api::kInvalidSpec), &cluster::Event::reason);
+  };
+  *reports_.job_seen_.lock() = absl::FailedPreconditionError("coordinator.tls is off");
+  reports_.report_.lock()->reset();
+  for (int i = 0; i < 2; ++i) EXPECT_FALSE(reconciler_->reconcile_once(kKey).ok());
+  EXPECT_EQ(status().phase, api::Phase::kRunning);
+  EXPECT_THAT(pods(), SizeIs(2));
+  const auto said = [&] {
+    const api::Status now = status();
+    const auto found = std::ranges::find(now.conditions, api::kInvalidSpec, &api::Condition::type);
+    return found == now.conditions.end() ? api::Condition{} : *found;
+  };
+  EXPECT_TRUE(said().status);
+  EXPECT_EQ(said().reason, "Refused");
+  EXPECT_EQ(said().message, "coordinator.tls is off");
+  EXPECT_EQ(told(), 1);
+  *reports_.job_seen_.lock() = absl::OkStatus();
+  set_report(plan::JobState::kRunning, 7);
+  pass();
+  EXPECT_EQ(said().reason, "Mended");
+  EXPECT_FALSE(said().status);
+  EXPECT_EQ(status().progress.step, 7);
 }
 
 TEST_F(ReconcilerTest, PodsOfEarlierAttemptsHideNotWhyTheNextDoesNotBegin) {
