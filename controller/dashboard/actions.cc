@@ -97,6 +97,8 @@ absl::StatusOr<Deed> replace(const Json& object, const Json& body, const std::st
 // says.
 std::string why_not_request(Action action, const Json& object) {
   const bool saves = action == Action::kCheckpoint;
+  const std::string manager = kube::text_at(object, {"spec", "runPolicy", "managedBy"});
+  if (!api::is_ours(manager)) return str_cat("it is managed by ", manager, ", not by Paceline");
   if (!kube::at(object, {"spec", "training"}).is_object())
     return saves ? "a program of its own (no spec.training) saves by itself"
                  : "a program of its own (no spec.training) can't go on without a member";

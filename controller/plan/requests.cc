@@ -40,6 +40,8 @@ api::TrainingJob as_it_is(const Observed& observed, const Plan& plan) {
 }
 
 std::string not_now(const api::TrainingJob& job) {
+  const std::string& manager = job.spec.run_policy.managed_by;
+  if (!api::is_ours(manager)) return str_cat("it is managed by ", manager, ", not by Paceline");
   if (is_terminal(job.status.phase)) return "it has ended";
   if (job.status.phase != api::Phase::kRunning)
     return str_cat("its members do not train now: it is ", api::name(job.status.phase));

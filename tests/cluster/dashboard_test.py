@@ -146,9 +146,9 @@ class DashboardCase(CommandCase, ClusterCase):
 
 @needs_cluster
 class DashboardTest(DashboardCase):
-    def actions_told(self):
+    def actions_told(self, name="digits"):
         """By events of the job."""
-        events = self.get("events", "--field-selector", "involvedObject.name=digits,reason=UserAction")["items"]
+        events = self.get("events", "--field-selector", f"involvedObject.name={name},reason=UserAction")["items"]
         return sorted(event["message"] for event in events)
 
     def audited(self):
@@ -215,22 +215,23 @@ class DashboardTest(DashboardCase):
         processes.wait_until("the audit", WAIT_SECONDS, lambda: set(wanted) <= set(self.audited()))
 
     def test_requests_are_annotations_of_those_who_may_update(self):
-        viewer, editor = self.viewer("viewer", "view"), self.viewer("editor", "edit")
-        self.wait_until_known(editor, [f"{self.namespace}/digits"])
+        viewer, editor, asked = self.viewer("viewer", "view"), self.viewer("editor", "edit"), self.own("asked")
+        self.apply(job("asked", restart="OnFailure"))
+        self.wait_until_known(editor, [f"{self.namespace}/{name}" for name in ("asked", "digits")])
         for action, body in (("checkpoint", None), ("replace", {"member": "worker-0"})):
-            self.assertEqual(viewer.ask("POST", f"{self.own()}/{action}", body)[0], 403, action)
-            self.assertEqual(editor.ask("POST", f"{self.own()}/{action}", body)[0], 409, action)   # it is suspended
-        self.kubectl("patch", "tj/digits", "--type=merge", "-p", json.dumps({"spec": {"runPolicy": {"suspend": False}}}))
-        self.kubectl("patch", "tj/digits", "--subresource=status", "--type=merge", "-p", json.dumps({"status": {"phase": "Running"}}))
-        processes.wait_until("that to be known", WAIT_SECONDS, lambda: editor.ask("GET", self.own())[1]["row"]["phase"] == "Running")
-        self.assertEqual(editor.ask("POST", f"{self.own()}/checkpoint")[0], 202)
-        self.assertEqual(editor.ask("POST", f"{self.own()}/replace", {"member": "worker-0"})[0], 202)
-        self.assertEqual(editor.ask("POST", f"{self.own()}/replace", {"member": "chief-0"})[0], 409)
-        annotations = self.get("tj", "digits")["metadata"]["annotations"]
+            self.assertEqual(viewer.ask("POST", f"{asked}/{action}", body)[0], 403, action)
+            self.assertEqual(editor.ask("POST", f"{self.own()}/{action}", body)[0], 409, action)   # another controller's
+            self.assertEqual(editor.ask("POST", f"{asked}/{action}", body)[0], 409, action)   # it has no pods: there is no image
+        self.kubectl("patch", "tj/asked", "--subresource=status", "--type=merge", "-p", json.dumps({"status": {"phase": "Running"}}))
+        processes.wait_until("that to be known", WAIT_SECONDS, lambda: editor.ask("GET", asked)[1]["row"]["phase"] == "Running")
+        self.assertEqual(editor.ask("POST", f"{asked}/checkpoint")[0], 202)
+        self.assertEqual(editor.ask("POST", f"{asked}/replace", {"member": "worker-0"})[0], 202)
+        self.assertEqual(editor.ask("POST", f"{asked}/replace", {"member": "worker-7"})[0], 409)
+        annotations = self.get("tj", "asked")["metadata"]["annotations"]
         self.assertTrue(annotations["paceline.dev/checkpoint"])
         self.assertTrue(annotations["paceline.dev/replace"].startswith("worker-0@"))
-        self.assertEqual(self.actions_told(), [f"{self.user('editor')} asked by the dashboard to {each}"
-                                               for each in ("replace worker-0", "save a checkpoint")])
+        self.assertEqual(self.actions_told("asked"), [f"{self.user('editor')} asked by the dashboard to {each}"
+                                                      for each in ("replace worker-0", "save a checkpoint")])
 
     def test_actions_that_a_viewer_may_not_take_are_not_offered(self):
         viewer, editor = self.viewer("viewer", "view"), self.viewer("editor", "edit")

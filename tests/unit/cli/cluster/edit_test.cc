@@ -157,6 +157,15 @@ TEST_F(RequestTest, JobThatDoesNotTrainIsNotAsked) {
   EXPECT_EQ(server_.requests("PATCH"), 0);
 }
 
+TEST_F(RequestTest, JobOfAnotherControllerIsNotAsked) {
+  server_.change("trainingjobs", "team-a", "digits", [](kube::Json& job) {
+    job["spec"]["runPolicy"]["managedBy"] = "kueue.x-k8s.io/multikueue";
+  });
+  EXPECT_TRUE(absl::IsFailedPrecondition(checkpoint_job(call_, "digits")));
+  EXPECT_TRUE(absl::IsFailedPrecondition(replace_member(call_, "digits", "worker-0")));
+  EXPECT_EQ(server_.requests("PATCH"), 0);
+}
+
 TEST(ScalingTest, RoleAndNumber) {
   EXPECT_EQ(parse_scaling("worker=4")->replicas, 4);
   EXPECT_EQ(parse_scaling("Chief=0")->role, Role::kChief);

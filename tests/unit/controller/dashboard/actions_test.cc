@@ -67,6 +67,12 @@ TEST(ActionsTest, ProgramsOfTheirOwnAndServersAllowFewerRequests) {
   EXPECT_EQ(allowed(own), (Names{"suspend", "scale", "delete"}));
 }
 
+TEST(ActionsTest, JobsOfAnotherControllerTakeNoRequests) {
+  Json object = job("Running", false);
+  object["spec"]["runPolicy"]["managedBy"] = "kueue.x-k8s.io/multikueue";
+  EXPECT_EQ(allowed(object), (Names{"suspend", "scale", "delete"}));
+}
+
 TEST(ActionsTest, JsonTellsOfAll) {
   const Json json = actions_json(job("Running", false), {}, why_not);
   EXPECT_EQ(json.size(), 6U);
