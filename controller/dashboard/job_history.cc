@@ -90,8 +90,10 @@ void JobHistory::note_listed() {
 absl::StatusOr<JobHistory::Store> JobHistory::open_store() {
   if (Store store = state_.lock()->store) return store;
   auto tried = HistoryStore::open(options_.path, options_.limits);
-  if (absl::IsUnavailable(tried.status()))
+  if (absl::IsUnavailable(tried.status())) {
+    drop_deleted();
     return absl::UnavailableError(str_cat("another replica has the file ", options_.path));
+  }
   PL_ASSIGN_OR_RETURN(HistoryStore::Opened opened, std::move(tried));
   if (!opened.remark.empty()) {
     log_.warning(opened.remark, {{"reason", "History"}});
@@ -106,6 +108,14 @@ absl::StatusOr<JobHistory::Store> JobHistory::open_store() {
   state->store = store;
   state->absent_marked = false;
   return store;
+}
+
+// The replica that has the file has seen them go, too. Where it could not write that any more, they are not
+// there when this one opens the file (mark_absent()).
+void JobHistory::drop_deleted() {
+  auto jobs = jobs_.lock();
+  std::erase_if(jobs->known, [](const auto& job) { return job.second.deleted.has_value(); });
+  jobs->gone = 0;
 }
 
 bool JobHistory::pass() {

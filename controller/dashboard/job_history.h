@@ -4,7 +4,8 @@
 // reads there what memory no longer has: the series from before this process, and jobs that are deleted.
 //
 // A thread of its own writes, every kInterval and soon after a deletion, and once more at the end. The store
-// is one process's: another replica that has the file writes it, and this one tries again. An error costs
+// is one process's: another replica that has the file writes it, also what is deleted meanwhile, and this one
+// tries again. An error costs
 // history alone: it is logged once until it passes, told to `on_error` each time, and to viewers; a damaged
 // file is put aside, and a new one begun. Bounded as the store, and kMostGone deleted jobs that wait to be
 // written (further ones are lost). Thread-safe; readers may wait for the disk.
@@ -94,6 +95,7 @@ class JobHistory {
   };
   void run(const std::stop_token& stop);
   absl::StatusOr<Store> open_store();
+  void drop_deleted();
   absl::StatusOr<Store> store() const;
   absl::Status write(history::HistoryStore& store);
   absl::Status write_job(history::HistoryStore& store, const std::string& uid, const Job& job);

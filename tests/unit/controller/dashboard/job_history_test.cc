@@ -139,6 +139,28 @@ TEST_F(JobHistoryTest, OneReplicaHasTheFileUntilItEnds) {
   EXPECT_THAT(second.steps("1"), ElementsAre(1, 2));
 }
 
+TEST_F(JobHistoryTest, DeletedJobsAreWrittenByTheReplicaThatHasTheFile) {
+  auto first = std::make_unique<Replica>(options(), clock_);
+  Replica second(options(), clock_);
+  for (Replica* const replica : {first.get(), &second}) {
+    for (const auto& [name, uid] : {std::pair{"x", "1"}, std::pair{"y", "2"}})
+      replica->put(job_at(name, uid, 1));
+    replica->listed();
+  }
+  EXPECT_TRUE(first->history->pass());
+  first->remove(job_at("x", "1", 1));
+  EXPECT_TRUE(first->history->pass());
+  const auto written = first->history->find_deleted("a", "x", "1");
+  clock_.advance(std::chrono::minutes(1));
+  for (const auto& [name, uid] : {std::pair{"x", "1"}, std::pair{"y", "2"}})
+    second.remove(job_at(name, uid, 1));
+  EXPECT_FALSE(second.history->pass());
+  first.reset();  // it had not heard of the second one
+  EXPECT_TRUE(second.history->pass());
+  EXPECT_THAT(second.deleted(), ElementsAre("2", "1"));
+  EXPECT_EQ(second.history->find_deleted("a", "x", "1")->deleted, written->deleted);
+}
+
 TEST_F(JobHistoryTest, ADamagedFileIsPutAsideAndBegunAnew) {
   {
     Replica first(options(), clock_);
