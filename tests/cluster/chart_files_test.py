@@ -218,6 +218,11 @@ class TemplatesTest(unittest.TestCase):
         self.assert_refused("set config.dashboard.address", "--set", "history.enabled=true,replicas=1")
         for values in ("history.size=1Gi", "history.volume.persistentVolumeClaim.claimName=ours"):
             self.assert_refused("a ReadWriteOnce claim is for one pod", *shown, "--set", values)
+        for size, most in (("1Gi", 930), ("1G", 866), ("1.5Gi", 1396), ("282Mi", 256), ("2T", 65536)):
+            claim = (*shown, "--set", f"replicas=1,history.size={size}", "--set")
+            self.render(*claim, f"config.dashboard.history.megabytes={most}")
+            if most < 65536:
+                self.assert_refused(f"a claim of {size} has no room", *claim, f"config.dashboard.history.megabytes={most + 1}")
         one = self.render(*shown, "--set", "replicas=1,history.size=3Gi,history.storageClassName=fast,config.dashboard.history.days=7")
         self.assertEqual(one.config()["dashboard"]["history"], {"path": "/history/jobs.db", "megabytes": 256, "days": 7})
         self.assertIn({"name": "history", "mountPath": "/history"}, one.container()["volumeMounts"])

@@ -89,6 +89,15 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- if and (gt (int .Values.replicas) 1) (not $shared) }}
 {{- fail (printf "history: a %s claim is for one pod, and there are %v replicas: set replicas=1; or history.accessMode=ReadWriteMany, where the storage class can; or --set-json 'history.volume={\"emptyDir\":{}}', which lasts as long as its pod" $history.accessMode .Values.replicas) }}
 {{- end }}
+{{- if not $history.volume }}
+{{- /* Beyond the file: SQLite's log, and what the file system keeps for itself. Larger units always have room. */}}
+{{- $unit := regexFind "[A-Z]i?$" $history.size }}
+{{- $mebibytes := mulf (float64 (regexFind "^[0-9.]+" $history.size)) (get (dict "M" 0.954 "Mi" 1.0 "G" 953.7 "Gi" 1024.0) $unit | default 1e6) }}
+{{- $least := mulf (float64 .Values.config.dashboard.history.megabytes) 1.1 | ceil | int }}
+{{- if lt $mebibytes (float64 $least) }}
+{{- fail (printf "history.size: a claim of %s has no room for a file of config.dashboard.history.megabytes=%v: set it to %dMi or more, or megabytes to less" $history.size .Values.config.dashboard.history.megabytes $least) }}
+{{- end }}
+{{- end }}
 {{- if $claims }}claim{{ else }}volume{{ end }}
 {{- end }}
 {{- end }}
