@@ -1,7 +1,8 @@
 // libmicrohttpd runs in a thread of ours, which waits for its sockets and for an eventfd that others write to
 // when an answer is there or a stream may have more. A connection that has nothing to send is suspended, and
-// costs nothing until the thread finds something for it. The same thread ends connections that take too long:
-// the library's own time-out counts silence only.
+// costs nothing until the thread finds something for it. So is one in the middle of a TLS handshake, which
+// the library would try again and again until the rest is there: the thread waits for its socket. The same
+// thread ends connections that take too long: the library's own time-out counts silence only.
 //
 // MHD_Connection, its Exchange and all maps belong to that thread.
 
@@ -33,8 +34,7 @@ namespace paceline::web {
 
 namespace {
 
-constexpr int kWaitMs = 100;    // between two looks at the stop and at late connections
-constexpr int kGreetingMs = 1;  // between two looks at connections that have asked for nothing yet
+constexpr int kWaitMs = 100;  // between two looks at the stop and at late connections
 constexpr unsigned kSilenceSeconds = 5;
 constexpr std::uint64_t kPassesPerLook = 8;    // at readers that may have gone
 constexpr std::size_t kBlockBytes = 32 << 10;  // of a stream, at once
@@ -199,10 +199,23 @@ class HttpServerImpl final : public HttpServer {
   static int on_handshake(gnutls_session_t session, const gnutls_cert_retr_st*,
                           gnutls_pcert_st** certificates, unsigned* count, gnutls_ocsp_data_st**, unsigned*,
                           gnutls_privkey_t* key, unsigned* flags) {
-    auto* const connection = static_cast<MHD_Connection*>(gnutls_session_get_ptr(session));
-    const MHD_ConnectionInfo* info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
-    auto* const server = static_cast<HttpServerImpl*>(info->socket_context);
-    return server->certificate_.retrieve(certificates, count, key, flags) ? 0 : -1;
+    return server_of(session)->certificate_.retrieve(certificates, count, key, flags) ? 0 : -1;
+  }
+
+  static HttpServerImpl* server_of(gnutls_session_t session) {
+    const MHD_ConnectionInfo* info =
+        MHD_get_connection_info(connection_of(session), MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+    return static_cast<HttpServerImpl*>(info->socket_context);
+  }
+  static MHD_Connection* connection_of(gnutls_session_t session) {
+    return static_cast<MHD_Connection*>(gnutls_session_get_ptr(session));
+  }
+
+  // The client's is the last message that a handshake waits for.
+  static int on_finished(gnutls_session_t session, unsigned, unsigned, unsigned incoming,
+                         const gnutls_datum_t*) {
+    if (incoming != 0) server_of(session)->greeting_.erase(connection_of(session));
+    return 0;
   }
 
   static void on_connection(void* self, MHD_Connection* connection, void** context,
@@ -213,7 +226,11 @@ class HttpServerImpl final : public HttpServer {
       server->ends_.erase(connection);
       server->greeting_.erase(connection);
     } else {
-      if (server->certificate_.is_given()) server->greeting_.insert(connection);
+      if (server->certificate_.is_given()) {
+        server->greeting_[connection] = false;
+        gnutls_handshake_set_hook_function(session_of(connection), GNUTLS_HANDSHAKE_FINISHED,
+                                           GNUTLS_HOOK_POST, &on_finished);
+      }
       server->ends_[connection] = server->clock_.now() + server->limits_.request;
     }
   }
@@ -232,7 +249,6 @@ class HttpServerImpl final : public HttpServer {
                                const char*, const char* data, std::size_t* size, void** state) {
     auto* const server = static_cast<HttpServerImpl*>(self);
     if (*state == nullptr) {
-      server->greeting_.erase(connection);
       auto exchange = std::make_unique<Exchange>();
       exchange->connection = connection;
       exchange->request = request_of(connection, path, method);
@@ -425,17 +441,43 @@ class HttpServerImpl final : public HttpServer {
     }
   }
 
-  // Waits for what the library waits for, our own waker, and the time until the next look.
-  void wait() const {
+  static gnutls_session_t session_of(MHD_Connection* connection) {
+    const MHD_ConnectionInfo* info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_GNUTLS_SESSION);
+    return static_cast<gnutls_session_t>(info->tls_session);
+  }
+
+  // Until wait() finds something for them.
+  void hold_greetings() {
+    for (auto& [connection, held] : greeting_) {
+      if (!std::exchange(held, true)) MHD_suspend_connection(connection);
+    }
+  }
+
+  static void resume_greeting(MHD_Connection* connection, bool& held) {
+    held = false;
+    MHD_resume_connection(connection);
+  }
+
+  // Waits for what the library waits for, handshakes' sockets, our own waker, and the time until the next
+  // look. REQUIRES: all of greeting_ are held.
+  void wait() {
     MHD_UNSIGNED_LONG_LONG until = kWaitMs;
     int limit_ms = kWaitMs;
     if (MHD_get_timeout(daemon_, &until) == MHD_YES)
       limit_ms = static_cast<int>(std::min<std::uint64_t>(until, kWaitMs));
-    // The library would look at half a handshake again and again, until the rest is there.
-    if (!greeting_.empty()) limit_ms = std::max(limit_ms, kGreetingMs);
     const MHD_DaemonInfo* const info = MHD_get_daemon_info(daemon_, MHD_DAEMON_INFO_EPOLL_FD);
-    pollfd waits[2] = {{waker_->fd(), POLLIN, 0}, {info == nullptr ? -1 : info->epoll_fd, POLLIN, 0}};
-    if (::poll(waits, 2, limit_ms) > 0 && waits[0].revents != 0) waker_->take();
+    std::vector<pollfd> waits = {{waker_->fd(), POLLIN, 0},
+                                 {info == nullptr ? -1 : info->epoll_fd, POLLIN, 0}};
+    for (const auto& [connection, held] : greeting_) {
+      const bool writes = gnutls_record_get_direction(session_of(connection)) == 1;
+      waits.push_back({socket_of(connection), static_cast<short>(writes ? POLLOUT : POLLIN), 0});
+    }
+    if (::poll(waits.data(), waits.size(), limit_ms) <= 0) return;
+    if (waits[0].revents != 0) waker_->take();
+    auto looked_at = waits.begin() + 2;
+    for (auto& [connection, held] : greeting_) {
+      if ((looked_at++)->revents != 0) resume_greeting(connection, held);
+    }
   }
 
   void run(const std::stop_token& stop) {
@@ -443,11 +485,13 @@ class HttpServerImpl final : public HttpServer {
       wait();
       resume_those_with_more();
       (void)MHD_run(daemon_);
+      hold_greetings();
       end_late();
     }
     // The library wants none suspended at its end.
     stopping_ = true;
     while (!suspended_.empty()) resume(**suspended_.begin());
+    for (auto& [connection, held] : greeting_) resume_greeting(connection, held);
     (void)MHD_run(daemon_);
   }
 
@@ -463,7 +507,7 @@ class HttpServerImpl final : public HttpServer {
   bool stopping_ = false;
   std::uint64_t passes_ = 0;
   std::map<MHD_Connection*, TimePoint> ends_;
-  std::set<MHD_Connection*> greeting_;  // by TLS: their handshake may be under way
+  std::map<MHD_Connection*, bool> greeting_;  // by TLS, in their handshake: whether it is held
   std::set<Exchange*> suspended_;
   std::jthread thread_;
 };
