@@ -126,7 +126,13 @@ class ControllerImpl final : public Controller {
   bool leads() const override { return leading_.load() && !lost_.load(); }
 
   absl::Status shut_down() override {
-    dashboard_.reset();
+    const absl::Status ended = finish();
+    dashboard_.reset();  // writes the history, which the next leader need not wait for
+    return ended;
+  }
+
+ private:
+  absl::Status finish() {
     warmer_ = {};
     bool drained = true;
     std::jthread starter;
@@ -147,7 +153,6 @@ class ControllerImpl final : public Controller {
     return elector_ ? elector_->release() : absl::OkStatus();
   }
 
- private:
   std::optional<dashboard::HistoryOptions> history_options() {
     const HistorySettings& history = options_.config.history;
     if (history.path.empty()) return std::nullopt;

@@ -19,6 +19,7 @@
 #include "controller/lease/election_core.h"
 #include "tests/support/fake_api_server.h"
 #include "tests/support/fake_clock.h"
+#include "tests/support/temporary_folder.h"
 
 namespace paceline::controller {
 namespace {
@@ -265,6 +266,26 @@ TEST_F(ControllerTest, ItsPortTellsHowItIsAndOneThatWaitsIsWarm) {
                             Not(HasSubstr("paceline_job"))));
   EXPECT_TRUE(other->shut_down().ok());
   EXPECT_TRUE(leader->shut_down().ok());
+}
+
+TEST_F(ControllerTest, LeaseIsGivenBackBeforeTheHistoryIsWritten) {
+  std::atomic<bool> shows_when_written = false;  // of the lease: the last time is its end
+  const TemporaryFolder folder;
+  Config config;
+  config.dashboard_address = "127.0.0.1:0";
+  config.history.path = folder.path() + "/jobs.db";
+  const std::unique_ptr<Controller> controller = start("a", nullptr, config);
+  ASSERT_TRUE(wait_for([&] { return controller->leads(); }));
+  server_.set_faults([&](const kube::Request& request) {
+    if (request.path.find("/leases/") != std::string::npos && request.method != kube::Method::kGet)
+      shows_when_written = controller->dashboard_port() != 0;
+    return FakeApiServer::Fault{};
+  });
+  EXPECT_TRUE(controller->shut_down().ok());
+  const auto lease = server_.find("leases", "paceline-system", "paceline-controller");
+  EXPECT_NE((*lease)["spec"]["holderIdentity"], "a");
+  EXPECT_TRUE(shows_when_written);
+  EXPECT_EQ(controller->dashboard_port(), 0);
 }
 
 // Nobody else may begin while this one writes.
