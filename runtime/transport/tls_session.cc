@@ -116,14 +116,28 @@ int find_key(SSL* ssl, const unsigned char* identity, std::size_t size, SSL_SESS
   return 1;
 }
 
-std::unique_ptr<SSL_CTX, Free> make_context(Side side) {
+absl::Status refusal() {
+  const unsigned long reason = ERR_peek_last_error();
+  ERR_clear_error();
+  if (reason == 0 || ERR_GET_REASON(reason) == ERR_R_MALLOC_FAILURE)
+    return absl::ResourceExhaustedError("OpenSSL has no memory for a TLS session");
+  const char* const why = ERR_reason_error_string(reason);
+  return absl::FailedPreconditionError(str_cat(
+      "this machine's OpenSSL refuses TLS 1.3 with TLS_AES_128_GCM_SHA256 and X25519, which encrypted "
+      "links need: ",
+      why != nullptr ? why : "it gives no reason",
+      "; allow them in its configuration (FIPS mode, openssl.cnf), or leave strategy.encryption out"));
+}
+
+absl::StatusOr<std::unique_ptr<SSL_CTX, Free>> make_context(Side side) {
+  ERR_clear_error();
   std::unique_ptr<SSL_CTX, Free> context(
       SSL_CTX_new(side == Side::kServer ? TLS_server_method() : TLS_client_method()));
   SSL_CTX* const c = context.get();
   const bool made = c != nullptr && SSL_CTX_set_min_proto_version(c, TLS1_3_VERSION) == 1 &&
                     SSL_CTX_set_ciphersuites(c, "TLS_AES_128_GCM_SHA256") == 1 &&
                     SSL_CTX_set1_groups_list(c, "X25519") == 1 && SSL_CTX_set_num_tickets(c, 0) == 1;
-  if (!made) return nullptr;
+  if (!made) return refusal();
   // A server that answers with a certificate is none of ours: nobody's is trusted.
   if (side == Side::kClient) SSL_CTX_set_verify(c, SSL_VERIFY_PEER, nullptr);
   SSL_CTX_set_mode(c, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
@@ -141,12 +155,12 @@ absl::StatusOr<std::unique_ptr<TlsSession>> TlsSession::make(int fd, Side side, 
   parts->fd = fd;
   parts->key = key;
   parts->rekey_bytes = rekey_bytes;
-  const std::unique_ptr<SSL_CTX, Free> context = make_context(side);
+  PL_ASSIGN_OR_RETURN(const auto context, make_context(side));
   parts->method.reset(BIO_meth_new(BIO_TYPE_SOURCE_SINK, "data link"));
   BIO_METHOD* const method = parts->method.get();
-  const bool ready =
-      context != nullptr && method != nullptr && BIO_meth_set_write(method, &send_bytes) == 1 &&
-      BIO_meth_set_read(method, &receive_bytes) == 1 && BIO_meth_set_ctrl(method, &control) == 1;
+  const bool ready = method != nullptr && BIO_meth_set_write(method, &send_bytes) == 1 &&
+                     BIO_meth_set_read(method, &receive_bytes) == 1 &&
+                     BIO_meth_set_ctrl(method, &control) == 1;
   BIO* const bio = ready ? BIO_new(method) : nullptr;
   parts->ssl.reset(bio != nullptr ? SSL_new(context.get()) : nullptr);
   if (parts->ssl == nullptr) {

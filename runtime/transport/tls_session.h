@@ -28,7 +28,8 @@ inline constexpr std::uint64_t kRekeyBytes = std::uint64_t{1} << 36;
 
 class TlsSession {
  public:
-  // `fd` outlives it. RESOURCE_EXHAUSTED: there is no memory.
+  // `fd` outlives it. RESOURCE_EXHAUSTED: there is no memory. FAILED_PRECONDITION: this machine's OpenSSL
+  // refuses what it needs, as some do in FIPS mode.
   static absl::StatusOr<std::unique_ptr<TlsSession>> make(int fd, Side side, const Key& key,
                                                           std::uint64_t rekey_bytes = kRekeyBytes);
   ~TlsSession();

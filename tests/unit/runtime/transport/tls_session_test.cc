@@ -3,6 +3,7 @@
 #include "runtime/transport/tls_session.h"
 
 #include <gtest/gtest.h>
+#include <openssl/evp.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -191,6 +192,15 @@ TEST_F(TlsSessionTest, RestOfARecordIsHeldForTheNextRead) {
   EXPECT_EQ(letter, 'b');
   EXPECT_EQ(server().held(), 0U);
   EXPECT_EQ(server().read_some({&in, 1}).value_or(9), 0U);
+}
+
+// OpenSSL finds no algorithm that is good enough, as on a machine in FIPS mode.
+TEST(TlsSessionRefusalTest, MachineThatForbidsItsAlgorithmsIsNoLackOfMemory) {
+  ASSERT_EQ(EVP_default_properties_enable_fips(nullptr, 1), 1);
+  const absl::Status refused = TlsSession::make(-1, Side::kClient, key_of(1)).status();
+  ASSERT_EQ(EVP_default_properties_enable_fips(nullptr, 0), 1);
+  EXPECT_EQ(refused.code(), absl::StatusCode::kFailedPrecondition) << refused;
+  EXPECT_TRUE(TlsSession::make(-1, Side::kClient, key_of(1)).ok());
 }
 
 }  // namespace
