@@ -105,7 +105,7 @@ class ControllerImpl final : public Controller {
       const DashboardTls& tls = options_.config.dashboard_tls;
       web::TlsFiles files;
       if (tls.enabled)
-        files = tls.key_file.empty() ? tls_files() : web::TlsFiles{tls.certificate_file, tls.key_file};
+        files = tls.key_file.empty() ? tls_files() : tls_files(tls.certificate_file, tls.key_file);
       auto started = ClusterDashboard::start({.address = options_.config.dashboard_address,
                                               .tls = std::move(files),
                                               .ns = options_.config.ns,
@@ -205,8 +205,14 @@ class ControllerImpl final : public Controller {
 
   // The certificate of all ports.
   web::TlsFiles tls_files() const {
-    if (certificate_ != nullptr) return {certificate_->files().certificate, certificate_->files().key};
-    return {options_.config.tls.certificate_file, options_.config.tls.key_file};
+    if (certificate_ != nullptr)
+      return tls_files(certificate_->files().certificate, certificate_->files().key);
+    return tls_files(options_.config.tls.certificate_file, options_.config.tls.key_file);
+  }
+  web::TlsFiles tls_files(const std::string& certificate, const std::string& key) const {
+    return {certificate, key, [log = log_](const std::string& why) {
+              log.warning(why, {{"reason", "Tls"}});
+            }};
   }
 
   absl::Status add_tls(reconcile::CoordinatorsOptions& settings) {

@@ -17,6 +17,8 @@
 #include <algorithm>
 #include <atomic>
 #include <charconv>
+#include <cstdarg>
+#include <cstdio>
 #include <cstring>
 #include <optional>
 #include <set>
@@ -174,13 +176,14 @@ class HttpServerImpl final : public HttpServer {
                                 end};
     if (!tls) options[0] = end;
     daemon_ = MHD_start_daemon(
-        MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | (tls ? MHD_USE_TLS : 0), 0, nullptr, nullptr, &on_request,
-        this, MHD_OPTION_LISTEN_SOCKET, socket.fd.get(), MHD_OPTION_CONNECTION_LIMIT, limits_.connections,
-        MHD_OPTION_CONNECTION_MEMORY_LIMIT, limits_.head_bytes, MHD_OPTION_CONNECTION_TIMEOUT,
-        kSilenceSeconds, MHD_OPTION_NOTIFY_CONNECTION, &on_connection, this, MHD_OPTION_NOTIFY_COMPLETED,
-        &on_completed, this, MHD_OPTION_UNESCAPE_CALLBACK, &unescape, nullptr, MHD_OPTION_EXTERNAL_LOGGER,
-        &ignore, nullptr, MHD_OPTION_ARRAY, options, MHD_OPTION_END);
-    if (daemon_ == nullptr) return absl::UnavailableError("the HTTP server could not be started");
+        MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG | (tls ? MHD_USE_TLS : 0), 0, nullptr,
+        nullptr, &on_request, this, MHD_OPTION_LISTEN_SOCKET, socket.fd.get(), MHD_OPTION_CONNECTION_LIMIT,
+        limits_.connections, MHD_OPTION_CONNECTION_MEMORY_LIMIT, limits_.head_bytes,
+        MHD_OPTION_CONNECTION_TIMEOUT, kSilenceSeconds, MHD_OPTION_NOTIFY_CONNECTION, &on_connection, this,
+        MHD_OPTION_NOTIFY_COMPLETED, &on_completed, this, MHD_OPTION_UNESCAPE_CALLBACK, &unescape, nullptr,
+        MHD_OPTION_EXTERNAL_LOGGER, &note, this, MHD_OPTION_ARRAY, options, MHD_OPTION_END);
+    if (daemon_ == nullptr)
+      return absl::UnavailableError(str_cat("the HTTP server could not be started", start_error_));
     (void)socket.fd.release();  // the daemon's
     thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
     return absl::OkStatus();
@@ -193,7 +196,13 @@ class HttpServerImpl final : public HttpServer {
   unsigned streams() const override { return streams_.load(); }
 
  private:
-  static void ignore(void*, const char*, va_list) {}  // garbage from outside is no news
+  // The library's words. Those of the start say why there is none; later ones are about garbage from outside.
+  static void note(void* self, const char* format, va_list arguments) {
+    auto* const server = static_cast<HttpServerImpl*>(self);
+    char text[256];
+    if (server->daemon_ == nullptr && std::vsnprintf(text, sizeof(text), format, arguments) > 0)
+      server->start_error_ = str_cat(": ", std::string_view(text).substr(0, std::strcspn(text, "\n")));
+  }
 
   // The library's connection is the session's pointer, and our server is the connection's.
   static int on_handshake(gnutls_session_t session, const gnutls_cert_retr_st*,
@@ -501,6 +510,7 @@ class HttpServerImpl final : public HttpServer {
   const std::shared_ptr<const Waker> waker_ = std::make_shared<Waker>();
   int port_ = 0;
   MHD_Daemon* daemon_ = nullptr;
+  std::string start_error_;
   std::atomic<unsigned> streams_ = 0;
   // The thread's; after it, the destructor's.
   ServerCertificate certificate_;

@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "base/file.h"
+#include "base/text.h"
 
 namespace paceline::web {
 
@@ -19,14 +20,15 @@ gnutls_datum_t datum(const std::string& text) {
           static_cast<unsigned>(text.size())};
 }
 
-// GnuTLS compares the two keys when it takes a pair into credentials.
-bool belong_together(const std::string& certificate, const std::string& key) {
+// GnuTLS compares the two keys when it takes a pair into credentials. Returns its error, 0 or more: none.
+int try_pair(const std::string& certificate, const std::string& key) {
   gnutls_certificate_credentials_t credentials = nullptr;
-  if (gnutls_certificate_allocate_credentials(&credentials) != GNUTLS_E_SUCCESS) return false;
+  if (const int made = gnutls_certificate_allocate_credentials(&credentials); made != GNUTLS_E_SUCCESS)
+    return made;
   const gnutls_datum_t first = datum(certificate), second = datum(key);
   const int taken = gnutls_certificate_set_x509_key_mem(credentials, &first, &second, GNUTLS_X509_FMT_PEM);
   gnutls_certificate_free_credentials(credentials);
-  return taken >= 0;
+  return taken;
 }
 
 struct FreePrivateKey {
@@ -56,7 +58,14 @@ void ServerCertificate::look() {
   Pair newest{*std::move(certificate), *std::move(key)};
   if (newest == seen_) return;
   seen_ = std::move(newest);
-  if (belong_together(seen_.certificate, seen_.key)) good_ = seen_;
+  const int taken = try_pair(seen_.certificate, seen_.key);
+  if (taken >= 0) {
+    good_ = seen_;
+  } else if (files_.on_refused) {
+    files_.on_refused(str_cat("the certificate ", files_.certificate, " with the key ", files_.key,
+                              " is not taken: ", gnutls_strerror(taken), " (GnuTLS)",
+                              good_.key.empty() ? "; nobody gets in" : "; the pair before them counts"));
+  }
 }
 
 bool ServerCertificate::retrieve(gnutls_pcert_st** certificates, unsigned* count, gnutls_privkey_t* key,

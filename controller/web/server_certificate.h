@@ -7,6 +7,7 @@
 #include <gnutls/abstract.h>
 #include <gnutls/gnutls.h>
 
+#include <functional>
 #include <string>
 #include <utility>
 
@@ -15,6 +16,8 @@ namespace paceline::web {
 // PEM, the certificate with its chain. Files that change are read again.
 struct TlsFiles {
   std::string certificate, key;  // paths; empty: without TLS
+  // Told once of each pair that is not taken, by the server's thread: the files, and why.
+  std::function<void(const std::string& why)> on_refused = nullptr;
 };
 
 class ServerCertificate {

@@ -7,10 +7,14 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <cstring>
+
 #include "base/rng.h"
 #include "base/text.h"
 #include "base/unique_fd.h"
 #include "tests/support/fake_clock.h"
+#include "tests/support/no_descriptors.h"
 
 namespace paceline::web {
 namespace {
@@ -62,6 +66,17 @@ class HttpServerTest : public ::testing::Test {
   FakeClock clock_;
   std::unique_ptr<HttpServer> server_;
 };
+
+TEST_F(HttpServerTest, StartThatFailsSaysTheSystemsReason) {
+  auto socket = listen_on("127.0.0.1:0");
+  ASSERT_TRUE(socket.ok()) << socket.status();
+  const NoDescriptors none;
+  const absl::Status failed = HttpServer::start(
+                                  *std::move(socket), [](const HttpRequest&, const Reply&) {}, {}, clock_)
+                                  .status();
+  EXPECT_TRUE(absl::IsUnavailable(failed));
+  EXPECT_THAT(std::string(failed.message()), HasSubstr(std::strerror(EMFILE)));
+}
 
 TEST_F(HttpServerTest, ServesWhatItHas) {
   const std::string ok = ask("GET /healthz?verbose HTTP/1.1\r\nHost: x\r\n\r\n");

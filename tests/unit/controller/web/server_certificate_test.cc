@@ -4,12 +4,14 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 
+#include "base/guarded.h"
 #include "base/text.h"
 #include "controller/web/http_server.h"
 #include "tests/support/counting_clock.h"
 #include "tests/support/fake_clock.h"
 #include "tests/support/http_reader.h"
 #include "tests/support/https_certificate.h"
+#include "tests/support/temporary_folder.h"
 
 namespace paceline::web {
 namespace {
@@ -69,6 +71,22 @@ TEST_F(ServerCertificateTest, HalfARenewalLeavesThePairBefore) {
   EXPECT_TRUE(HttpReader(server->port(), certificate_.authority()).trusts());
   HttpsCertificate::write(certificate_.files().certificate, next.certificate_pem);
   EXPECT_TRUE(HttpReader(server->port(), other_.certificate_pem()).trusts());
+}
+
+TEST_F(ServerCertificateTest, PairThatIsNotTakenIsToldOnce) {
+  const TemporaryFolder folder;
+  Guarded<std::vector<std::string>> told;
+  const TlsFiles own{folder.path() + "/tls.crt", folder.path() + "/tls.key",
+                     [&](const std::string& why) { told.lock()->push_back(why); }};
+  const KeyPair pair = other_.issue("localhost", "DNS:localhost");
+  HttpsCertificate::write(own.certificate, pair.certificate_pem);
+  HttpsCertificate::write(own.key, other_.issue("localhost", "DNS:localhost").key_pem);
+  const auto server = serve(own);
+  for (int i = 0; i < 2; ++i) EXPECT_FALSE(HttpReader(server->port(), other_.certificate_pem()).trusts());
+  EXPECT_EQ(told.lock()->size(), 1U);
+  HttpsCertificate::write(own.key, pair.key_pem);
+  EXPECT_TRUE(HttpReader(server->port(), other_.certificate_pem()).trusts());
+  EXPECT_EQ(told.lock()->size(), 1U);
 }
 
 TEST_F(ServerCertificateTest, HalfAHandshakeIsNoReasonToSpin) {
