@@ -207,6 +207,7 @@ class RunCommand {
       }
       if (now >= next_state) {
         setup_.metrics->flush();
+        state_.written = format_wall_time(session_.clock.wall_now());
         note_once(setup_.run->write_state(state_, false));
         if (const auto edit = edits_->look()) local_->edit(*edit);
         note_once(setup_.metrics->status());

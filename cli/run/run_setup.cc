@@ -175,7 +175,7 @@ absl::Status write_beginning(const Session& session, const RunStore& store, RunS
   state.job_file = job.path;
   state.folder = run.folder();
   state.owner_pid = ::getpid();
-  state.created = format_wall_time(session.clock.wall_now());
+  state.written = state.created = format_wall_time(session.clock.wall_now());
   if (setup.earlier && !setup.earlier->state.created.empty()) state.created = setup.earlier->state.created;
   if (setup.earlier) state.first_step_seconds = setup.earlier->state.first_step_seconds;
   if (job.job.spec.training) state.target = target_text(*job.job.spec.training);

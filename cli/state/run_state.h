@@ -56,6 +56,7 @@ struct RunState {
   std::string checkpoint, model;           // paths, empty: none
   std::string folder;                      // the run's
   std::string created, finished;           // RFC 3339
+  std::string written;                     // likewise: when its owner wrote this, by the owner's clock
   std::vector<api::MemberStatus> members;  // their phases: their own words, or pending, lost, left, gone
   api::Status status;                      // the job's, as a cluster's API server has it
 
@@ -87,6 +88,7 @@ struct RunState {
     visit(NamedField{"folder"}, x.folder);
     visit(NamedField{"created"}, x.created);
     visit(NamedField{"finished"}, x.finished);
+    visit(NamedField{"written"}, x.written);
     visit(NamedField{"members"}, x.members);
   }
 };

@@ -22,6 +22,7 @@
 #include "controller/api/parse.h"
 #include "controller/api/scalars.h"
 #include "controller/api/source_text.h"
+#include "controller/cluster/kube/times.h"
 #include "runtime/checkpoint/checkpoint_store.h"
 
 namespace paceline::cli {
@@ -278,12 +279,13 @@ RunState RunStore::with_owner(RunState state) {
   return state;
 }
 
-// The owner writes it twice a second, and goes on without it where it can't: the disk is full, say.
+// The owner writes it twice a second, and goes on without it where it can't: the disk is full, say. The
+// file's own time is of a file server's clock where it lies on one, which may differ from the owner's and
+// ours.
 RunState RunStore::with_age(RunState state) {
-  std::error_code error;
-  const auto written = std::filesystem::last_write_time(state.folder + "/status.json", error);
-  const Duration age = std::filesystem::file_time_type::clock::now() - written;
-  if (error || age < kOldStatus) return state;
+  const auto written = kube::parse_time(state.written);
+  const Duration age = written ? SystemClock().wall_now() - *written : Duration();
+  if (age < kOldStatus) return state;
   state.reason = kStatusOld;
   state.message =
       str_cat("its status was written ", format_duration(age), " ago, and its owner (pid ", state.owner_pid,

@@ -7,6 +7,7 @@
 #include <stop_token>
 #include <thread>
 
+#include "base/clock.h"
 #include "runtime/checkpoint/checkpoint_store.h"
 #include "tests/support/no_descriptors.h"
 #include "tests/support/stopped_child.h"
@@ -113,9 +114,17 @@ TEST_F(RunStoreTest, AStatusThatItsOwnerDoesNotWriteIsOld) {
   RunState state = running("a", "x");
   state.owner_pid = ::getpid();
   ASSERT_TRUE((*run)->write_state(state, false).ok());
-  EXPECT_FALSE(is_stale(*store_.get("a")));
-  std::filesystem::last_write_time((*run)->path("status.json"),
-                                   std::filesystem::file_time_type::clock::now() - std::chrono::hours(1));
+  EXPECT_FALSE(is_stale(*store_.get("a"))) << "its owner is of a release that does not tell the time";
+  const WallTime now = SystemClock().wall_now();
+  state.written = format_wall_time(now);
+  ASSERT_TRUE((*run)->write_state(state, false).ok());
+  for (const auto skew : {-std::chrono::hours(1), std::chrono::hours(1)}) {  // of a file server
+    std::filesystem::last_write_time((*run)->path("status.json"),
+                                     std::filesystem::file_time_type::clock::now() + skew);
+    EXPECT_FALSE(is_stale(*store_.get("a")));
+  }
+  state.written = format_wall_time(now - std::chrono::hours(1));
+  ASSERT_TRUE((*run)->write_state(state, false).ok());
   EXPECT_EQ(store_.get("a")->reason, kStatusOld);
   EXPECT_TRUE(is_stale(*store_.get("a")));
   EXPECT_EQ(store_.get("a")->phase, "Running");
