@@ -20,11 +20,11 @@ using kube::Json;
 constexpr Duration kFirstLook = std::chrono::milliseconds(100);
 constexpr Duration kLongestLook = std::chrono::seconds(2);
 
-struct Going {
-  std::string ns, name, uid;
+struct Named {
+  std::string ns, name, uid;  // uid empty: whichever job has the name
 };
 
-absl::Status wait_until_gone(Call& call, const Going& job, const Deadline& deadline) {
+absl::Status wait_until_gone(Call& call, const Named& job, const Deadline& deadline) {
   Duration wait = kFirstLook;
   for (;;) {
     PL_ASSIGN_OR_RETURN(const bool there, call.jobs.exists(job.ns, job.name, job.uid));
@@ -62,9 +62,9 @@ void print_kept(const Call& call, const Kept& kept) {
 }  // namespace
 
 absl::Status delete_jobs(Call& call, const DeleteOptions& options) {
-  std::vector<std::pair<std::string, std::string>> wanted;  // namespace, name
+  std::vector<Named> wanted;
   Kept kept;
-  for (const std::string& name : options.names) wanted.emplace_back(call.ns, name);
+  for (const std::string& name : options.names) wanted.push_back({call.ns, name, ""});
   if (options.finished) {
     PL_ASSIGN_OR_RETURN(const JobSource::Listed all, call.jobs.list_jobs(call.all_namespaces ? "" : call.ns));
     for (const Json& object : all.objects) {
@@ -74,24 +74,24 @@ absl::Status delete_jobs(Call& call, const DeleteOptions& options) {
       if (!why.empty()) {
         kept[why].push_back(job.name);
       } else {
-        wanted.emplace_back(job.ns, job.name);
+        wanted.push_back({job.ns, job.name, job.uid});
       }
     }
   }
   std::string propagation = options.cascade;
   propagation[0] = static_cast<char>(propagation[0] - 'a' + 'A');
   absl::Status first;
-  std::vector<Going> going;
+  std::vector<Named> going;
   const auto note = [&](const absl::Status& status) {
     if (!status.ok() && !first.ok()) call.err << call.program << ": " << status.message() << "\n";
     first.Update(status);
   };
-  const auto print_deleted = [&](const Going& job) {
+  const auto print_deleted = [&](const Named& job) {
     call.out << call.jobs.reference(job.name)
              << (call.all_namespaces ? str_cat(" in namespace ", job.ns) : "") << " deleted\n";
   };
-  for (const auto& [ns, name] : wanted) {
-    const auto removed = call.jobs.remove(ns, name, propagation);
+  for (const auto& [ns, name, uid] : wanted) {
+    const auto removed = call.jobs.remove(ns, name, uid, propagation);
     note(removed.status());
     if (!removed.ok()) continue;
     going.push_back({ns, name, kube::text_at(*removed, {"metadata", "uid"})});
@@ -100,7 +100,7 @@ absl::Status delete_jobs(Call& call, const DeleteOptions& options) {
   print_kept(call, kept);
   if (!options.wait) return first;
   const Deadline deadline = Deadline::after(call.clock.now(), options.timeout);
-  for (const Going& job : going) {
+  for (const Named& job : going) {
     const absl::Status gone = wait_until_gone(call, job, deadline);
     note(gone);
     if (gone.ok()) print_deleted(job);

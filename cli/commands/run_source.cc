@@ -83,7 +83,8 @@ Json RunSource::object_of(const RunState& state) {
   status["message"] = state.message;
   status["run"] = std::move(run);
   const Json& job = job_in(state.folder);
-  Json object = {{"metadata", {{"name", state.name}, {"namespace", state.ns}, {"uid", state.name}}},
+  const std::string uid = str_cat(state.name, "-", state.created);
+  Json object = {{"metadata", {{"name", state.name}, {"namespace", state.ns}, {"uid", uid}}},
                  {"spec", kube::at(job, {"spec"})},
                  {"status", std::move(status)}};
   if (const Json& annotations = kube::at(job, {"metadata", "annotations"}); annotations.is_object())
@@ -193,6 +194,10 @@ absl::StatusOr<JobSource::Events> RunSource::events(const std::string&, const st
 
 absl::StatusOr<Json> RunSource::patch(const std::string& ns, const std::string& name, const Json& patch,
                                       const std::string& what) {
+  if (const std::string& uid = kube::text_at(patch, {"metadata", "uid"}); !uid.empty()) {
+    PL_ASSIGN_OR_RETURN(const Json now, job(ns, name));
+    PL_RETURN_IF_ERROR(jobs::check_uid(now, uid));
+  }
   RunEdit edit;
   if (const Json& suspend = kube::at(patch, {"spec", "runPolicy", "suspend"}); suspend.is_boolean())
     edit.suspend = suspend.get<bool>();
@@ -271,8 +276,10 @@ absl::StatusOr<std::string> RunSource::await_suspended(const std::string& name, 
   }
 }
 
-absl::StatusOr<Json> RunSource::remove(const std::string&, const std::string& name, const std::string&) {
+absl::StatusOr<Json> RunSource::remove(const std::string&, const std::string& name, const std::string& uid,
+                                       const std::string&) {
   PL_ASSIGN_OR_RETURN(RunState run, store_.get(name));
+  PL_RETURN_IF_ERROR(jobs::check_uid(object_of(run), uid));
   if (!is_finished(run)) {
     out_ << "stopping run \"" << name << "\"" << std::endl;
     const absl::Status stopped = stop_run(store_, run);

@@ -1,8 +1,8 @@
 #pragma once
 
 // The runs of this machine as a source of jobs: a run is an object as an API server has it, whose name is the
-// run's and whose status has also `run`, all that the run's folder tells (cli/state/run_state.h). One thread,
-// but for read_log().
+// run's and whose status has also `run`, all that the run's folder tells (cli/state/run_state.h). Its uid is
+// the name and when the run was created: a later run may have the name. One thread, but for read_log().
 
 #include <array>
 #include <cstdint>
@@ -46,7 +46,7 @@ class RunSource : public JobSource {
   absl::Status await_owner(const std::string& name, const char* verb, std::ostream& err) override;
   absl::StatusOr<std::string> await_suspended(const std::string& name, std::ostream& err) override;
   // A run that goes on is stopped first, as by ctrl-C in its terminal; at once where that takes too long.
-  absl::StatusOr<kube::Json> remove(const std::string& ns, const std::string& name,
+  absl::StatusOr<kube::Json> remove(const std::string& ns, const std::string& name, const std::string& uid,
                                     const std::string& propagation) override;
   absl::StatusOr<bool> exists(const std::string&, const std::string&, const std::string&) override {
     return false;  // remove() returns when it is gone

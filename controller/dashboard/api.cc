@@ -153,10 +153,9 @@ void Api::serve(const web::Router::Match& match, Call call) {
   if (!route.need.verb.empty()) {
     call.key = key_of(call.path["ns"], call.path["name"]);
     call.object = board_.object(call.key);
-    const std::string& uid = call.path["uid"];
-    const bool is_it =
-        call.object != nullptr && (uid.empty() || kube::text_at(*call.object, {"metadata", "uid"}) == uid);
-    if (!is_it) return serve_past(route, std::move(call));
+    if (call.object == nullptr) return serve_past(route, std::move(call));
+    if (const absl::Status same = jobs::check_uid(*call.object, call.path["uid"]); !same.ok())
+      return route.action ? refuse(call, *route.action, same) : serve_past(route, std::move(call));
     board_.look(call.key);
   }
   route.handler(std::move(call));
@@ -167,10 +166,13 @@ void Api::serve_past(const Route& route, Call call) {
   questions_.find_past(std::move(call), [this, &route](Call of) {
     if (of.past == nullptr) return of.answer(no_job(of.key));
     if (!route.action) return route.handler(std::move(of));
-    if (options_.audit)
-      options_.audit(of.viewer, *route.action, of.key, str_cat("refused: ", past_job_text()));
-    of.answer(error_answer(absl::FailedPreconditionError(str_cat(of.key, ": ", past_job_text()))));
+    refuse(of, *route.action, absl::FailedPreconditionError(str_cat(of.key, ": ", past_job_text())));
   });
+}
+
+void Api::refuse(const Call& call, Action action, const absl::Status& why) const {
+  if (options_.audit) options_.audit(call.viewer, action, call.key, str_cat("refused: ", why.message()));
+  call.answer(error_answer(why));
 }
 
 Json Api::session(const Call& call) const {

@@ -23,6 +23,7 @@ absl::StatusOr<Deed> JobActions::prepare(const Call& call, jobs::JobSource& sour
   const auto now = source.job(kube::text_at(*call.object, {"metadata", "namespace"}),
                               kube::text_at(*call.object, {"metadata", "name"}));
   const Json& object = now.ok() ? *now : *call.object;
+  PL_RETURN_IF_ERROR(jobs::check_uid(object, kube::text_at(*call.object, {"metadata", "uid"})));
   if (const std::string why = board_.why_not(action, object); !why.empty())
     return absl::FailedPreconditionError(str_cat(call.key, ": ", why));
   return deed_of(action, object, body, clock_.wall_now());
@@ -32,9 +33,10 @@ absl::Status JobActions::perform(const Call& call, jobs::JobSource& source, Acti
                                  const Json& patch) {
   const std::string& ns = kube::text_at(*call.object, {"metadata", "namespace"});
   const std::string& name = kube::text_at(*call.object, {"metadata", "name"});
-  if (action == Action::kDelete) return source.remove(ns, name, "Background").status();
-  Json same = patch;  // not another job that has taken its name
-  same["metadata"]["uid"] = kube::text_at(*call.object, {"metadata", "uid"});
+  const std::string& uid = kube::text_at(*call.object, {"metadata", "uid"});
+  if (action == Action::kDelete) return source.remove(ns, name, uid, "Background").status();
+  Json same = patch;
+  same["metadata"]["uid"] = uid;
   return source.patch(ns, name, same, std::string(dashboard::name(action))).status();
 }
 

@@ -13,6 +13,7 @@
 
 #include "absl/status/statusor.h"
 #include "base/clock.h"
+#include "base/text.h"
 #include "controller/cluster/kube/json.h"
 #include "controller/cluster/kube/pod.h"
 
@@ -70,12 +71,22 @@ class JobSource {
   };
   // The events of the job and its pods, the newest last; `job` empty: of all jobs.
   virtual absl::StatusOr<Events> events(const std::string& ns, const std::string& job) = 0;
-  // A merge patch; `what`: the verb, for errors.
+  // A merge patch; `what`: the verb, for errors. ABORTED: its metadata.uid is another job's.
   virtual absl::StatusOr<kube::Json> patch(const std::string& ns, const std::string& name,
                                            const kube::Json& patch, const std::string& what) = 0;
-  // The object as it goes; `propagation` as kubectl's --cascade, capitalised.
+  // The object as it goes. `uid`: as check_uid() takes it. `propagation` as kubectl's --cascade, capitalised.
   virtual absl::StatusOr<kube::Json> remove(const std::string& ns, const std::string& name,
-                                            const std::string& propagation) = 0;
+                                            const std::string& uid, const std::string& propagation) = 0;
 };
+
+// ABORTED: `object` is not the job that was meant, whose uid this is, but one that has taken its name. Empty:
+// any job of that name is meant.
+inline absl::Status check_uid(const kube::Json& object, const std::string& uid) {
+  if (uid.empty() || kube::text_at(object, {"metadata", "uid"}) == uid) return absl::OkStatus();
+  return absl::AbortedError(str_cat(kube::text_at(object, {"metadata", "namespace"}), "/",
+                                    kube::text_at(object, {"metadata", "name"}),
+                                    " is another job by now: the one that was meant is gone, and nothing is "
+                                    "done to its successor; look at that one, and ask again"));
+}
 
 }  // namespace paceline::jobs

@@ -133,9 +133,10 @@ absl::StatusOr<Json> KubeJobs::patch(const std::string& ns, const std::string& n
                {.what = str_cat(what, " job ", job_text(ns, name)), .verb = "patch", .ns = ns});
 }
 
-absl::StatusOr<Json> KubeJobs::remove(const std::string& ns, const std::string& name,
+absl::StatusOr<Json> KubeJobs::remove(const std::string& ns, const std::string& name, const std::string& uid,
                                       const std::string& propagation) {
   PL_ASSIGN_OR_RETURN(const Json before, job(ns, name));  // NOT_FOUND with names; and the uid
+  PL_RETURN_IF_ERROR(check_uid(before, uid));
   kube::DeleteOptions options;
   options.uid = kube::text_at(before, {"metadata", "uid"});
   options.propagation = propagation;

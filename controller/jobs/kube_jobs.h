@@ -39,7 +39,7 @@ class KubeJobs : public virtual JobSource {
   absl::StatusOr<Events> events(const std::string& ns, const std::string& job) override;
   absl::StatusOr<kube::Json> patch(const std::string& ns, const std::string& name, const kube::Json& patch,
                                    const std::string& what) override;
-  absl::StatusOr<kube::Json> remove(const std::string& ns, const std::string& name,
+  absl::StatusOr<kube::Json> remove(const std::string& ns, const std::string& name, const std::string& uid,
                                     const std::string& propagation) override;
 
   absl::Status plain(const absl::Status& status, const Asked& asked) const {

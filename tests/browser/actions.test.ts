@@ -82,6 +82,27 @@ browserTest("DeleteNeedsTheNameAndLeadsToTheList", {}, async ({ page, mock, open
   );
 });
 
+browserTest("SuccessorOfTheJobThatWasShownStaysAsItIs", { failsRequests: true }, async ({ page, mock, open }) => {
+  await open(HEADLINE);
+  await ask(page, "Delete");
+  const { story } = mock.world.jobs.get(KEY)!;
+  mock.world.remove(KEY);
+  const successor = mock.world.add({ ...story, seed: 99 });
+  mock.publish();
+  await page.keyboard.type("gpt-medium-pretrain");
+  await page.keyboard.press("Enter");
+  await seen(dialog(page).getByText("is another job by now"));
+  await page.keyboard.press("Escape");
+  await ask(page, "Suspend");
+  await dialog(page).getByRole("button", { name: "Suspend" }).click();
+  await gone(dialog(page));
+  assert.deepEqual(
+    mock.acted.map((each) => each.action),
+    ["suspend"],
+  );
+  assert.equal(mock.world.jobs.get(KEY), successor);
+});
+
 browserTest("CancelAndEscapeDoNothing", {}, async ({ page, mock, open }) => {
   await open(HEADLINE);
   await ask(page, "Suspend");

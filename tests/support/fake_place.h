@@ -28,8 +28,8 @@ inline kube::Json running_job() {
 // The calls that a place got.
 struct Done {
   std::vector<kube::Json> patches;
-  std::vector<std::string> removed, records;
-  int reads = 0;  // of series
+  std::vector<std::string> removed, records;  // removed: uids
+  int reads = 0;                              // of series
 };
 
 class FakeSource final : public jobs::JobSource {
@@ -58,9 +58,9 @@ class FakeSource final : public jobs::JobSource {
     done_.lock()->patches.push_back(patch);
     return running_job();
   }
-  absl::StatusOr<kube::Json> remove(const std::string&, const std::string& name,
+  absl::StatusOr<kube::Json> remove(const std::string&, const std::string&, const std::string& uid,
                                     const std::string&) override {
-    done_.lock()->removed.push_back(name);
+    done_.lock()->removed.push_back(uid);
     return running_job();
   }
 

@@ -44,12 +44,12 @@ export function jobHref(namespace: string, name: string, tab: Tab = "overview", 
   return withParams(tab === "overview" ? path : `${path}/${tab}`, params);
 }
 
-// A deleted job is told from others of its name by its uid.
-export const pastName = (name: string, uid: string): string => `${name}@${uid}`;
+// A job is told from earlier and later ones of its name by its uid.
+export const exactName = (name: string, uid: string): string => `${name}@${uid}`;
 export const isPast = (name: string): boolean => name.includes("@");
 
 export function rowHref(row: Row): string {
-  return jobHref(row.namespace, row.deleted === undefined ? row.name : pastName(row.name, row.uid));
+  return jobHref(row.namespace, row.deleted === undefined ? row.name : exactName(row.name, row.uid));
 }
 
 export function compareHref(a?: string, b?: string): string {

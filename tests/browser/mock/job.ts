@@ -52,7 +52,7 @@ export class MockJob {
 
   constructor(story: Story, now: number) {
     this.story = story;
-    this.uid = `uid-${story.namespace}-${story.name}`;
+    this.uid = `uid-${story.namespace}-${story.name}-${story.seed}`;
     this.phase = story.phase;
     this.step = story.step;
     this.workers = story.members;

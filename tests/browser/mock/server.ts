@@ -225,10 +225,12 @@ export class MockServer {
     const key = match ? `${decodeURIComponent(match[1]!)}/${decodeURIComponent(match[2]!)}` : "";
     const past = this.world.past.get(key);
     if (match && past && request.method === "GET" && !match[3]) return this.#json(response, 200, this.#pastJob(past.job, past.deleted));
-    const job = past?.job ?? this.world.jobs.get(key);
+    const live = key.split("@")[0]!;
+    const job = request.method === "GET" ? (past?.job ?? this.world.jobs.get(key)) : this.world.jobs.get(live);
     if (!match || !job) return this.#error(response, 404, "NotFound", `there is no job ${key}`, "see /api/v1/jobs");
     if (request.method === "GET") return this.#read(job, match[3] ?? "", url.searchParams, response);
-    return this.#act(job, key, request.method === "DELETE" ? "delete" : (match[3] ?? ""), body, response);
+    if (key !== `${live}@${job.uid}`) return this.#error(response, 409, "Conflict", `${live} is another job by now`);
+    return this.#act(job, live, request.method === "DELETE" ? "delete" : (match[3] ?? ""), body, response);
   }
 
   #page(path: string, response: ServerResponse): void {

@@ -132,7 +132,8 @@ class DashboardTest(CliCase):
         dashboard, viewer = self.viewer_of()
         run, _ = self.start_endless()
         until(lambda: viewer.ask("GET", JOB)[0] == 200, 20 * SLOW, "the run is there")
-        self.assertEqual(viewer.ask("DELETE", JOB)[0], 202)
+        self.assertEqual(viewer.ask("DELETE", JOB + "@digits-2026-01-01T00:00:00.000Z")[0], 409, "one of before")
+        self.assertEqual(viewer.ask("DELETE", f"{JOB}@{viewer.get(JOB)['row']['uid']}")[0], 202)
         self.assertEqual(run.wait(30 * SLOW), 130)
         until(lambda: viewer.get("/api/v1/jobs")["jobs"] == [], 20 * SLOW, "it is gone")
 

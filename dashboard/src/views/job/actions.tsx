@@ -4,7 +4,7 @@ import { useState } from "preact/hooks";
 import { act, jobPath } from "../../api/client.ts";
 import type { ActionName, Job } from "../../api/types.ts";
 import { scaleBounds } from "../../model/members.ts";
-import { jobsHref } from "../../model/route.ts";
+import { exactName, jobsHref } from "../../model/route.ts";
 import { Dialog, type Question } from "../dialog.tsx";
 import { Icon, type IconName } from "../icons.tsx";
 
@@ -17,8 +17,8 @@ const BUTTONS: readonly (readonly [ActionName, IconName, string])[] = [
 ];
 
 function questionFor(action: ActionName, job: Job, member?: string): Question {
-  const { namespace, name } = job.row;
-  const path = jobPath(namespace, name);
+  const { namespace, name, uid } = job.row;
+  const path = jobPath(namespace, exactName(name, uid)); // the one that is shown, whatever has its name when the answer is given
   const run = (body?: unknown) => () => act(path, action, body);
   const own = (
     <b>

@@ -3,7 +3,7 @@
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { getJob, jobPath } from "../../api/client.ts";
 import type { ActionName, Job } from "../../api/types.ts";
-import { isPast, jobHref, jobsHref, pastName, TABS, type Route, type Tab } from "../../model/route.ts";
+import { exactName, isPast, jobHref, jobsHref, TABS, type Route, type Tab } from "../../model/route.ts";
 import { session } from "../../state/app.ts";
 import { Cell, useCell } from "../../state/cell.ts";
 import { hearJob } from "../../state/live.ts";
@@ -101,7 +101,7 @@ export function JobView({ route }: { route: Extract<Route, { view: "job" }> }) {
         <p class="dim">It may have been deleted.</p>
         {kept && (
           <p>
-            <a href={jobHref(route.namespace, pastName(route.name, kept))}>See what the history has of it</a>
+            <a href={jobHref(route.namespace, exactName(route.name, kept))}>See what the history has of it</a>
           </p>
         )}
         <p>

@@ -167,6 +167,21 @@ TEST_F(ClusterTest, DeleteOfFinishedJobsAlone) {
   EXPECT_TRUE(server_.find("trainingjobs", "team-a", "b"));
 }
 
+TEST_F(ClusterTest, DeleteOfFinishedJobsLeavesTheirSuccessors) {
+  add_job(job_object("digits", "Succeeded"));
+  bool replaced = false;
+  server_.set_faults([&](const kube::Request& request) {
+    if (!replaced && request.path.ends_with("/digits")) {
+      replaced = true;
+      server_.erase("trainingjobs", "team-a", "digits");
+      server_.create("trainingjobs", "team-a", job_object("digits", "Running"));
+    }
+    return FakeApiServer::Fault{};
+  });
+  EXPECT_TRUE(absl::IsAborted(delete_jobs(call_, {.finished = true})));
+  EXPECT_TRUE(server_.find("trainingjobs", "team-a", "digits"));
+}
+
 TEST_F(ClusterTest, DeleteOfWhatIsNotThereSaysSoAndGoesOn) {
   add_job(job_object("b"));
   const absl::Status status = delete_jobs(call_, {.names = {"a", "b"}});

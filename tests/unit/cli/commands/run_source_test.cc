@@ -154,11 +154,26 @@ TEST_F(RunSourceTest, EditsAreForTheOwner) {
   EXPECT_TRUE(absl::IsFailedPrecondition(edit_run(store_, "mine", {.suspend = true}, "suspend")));
 }
 
+TEST_F(RunSourceTest, LaterRunOfTheNameIsLeftAsItIs) {
+  const std::string seen = view().uid;
+  write("Stopped", "Stopped");
+  EXPECT_EQ(view().uid, seen);
+  RunState later = store_.get("mine").value();
+  later.created = "2026-01-01T00:00:00.001Z";
+  ASSERT_TRUE(run_->write_state(later, false).ok());
+  run_.reset();
+  const kube::Json patch = {{"metadata", {{"uid", seen}}}, {"spec", {{"runPolicy", {{"suspend", true}}}}}};
+  EXPECT_TRUE(absl::IsAborted(source_.patch("", "mine", patch, "suspend").status()));
+  EXPECT_TRUE(absl::IsAborted(source_.remove("", "mine", seen, "").status()));
+  EXPECT_TRUE(source_.remove("", "mine", view().uid, "").ok());
+  EXPECT_TRUE(absl::IsNotFound(store_.get("mine").status()));
+}
+
 TEST_F(RunSourceTest, RequestsAreAnnotationsOfItsFile) {
   RunEdits edits(run_->folder());
   (void)edits.look();
   const kube::Json patch = {{"metadata",
-                             {{"uid", "mine"},
+                             {{"uid", view().uid},
                               {"annotations",
                                {{"paceline.dev/checkpoint", "now"},
                                 {"paceline.dev/replace", "worker-1@now"},
@@ -414,7 +429,7 @@ TEST_F(RunSourceTest, RunOfAStoppedOwnerIsKeptAndItsOwnerNotTold) {
   RunState state = store_.get("mine").value();
   state.owner_pid = owner.pid();
   ASSERT_TRUE(run_->write_state(state, false).ok());
-  const absl::Status removed = source_.remove("", "mine", "").status();
+  const absl::Status removed = source_.remove("", "mine", "", "").status();
   EXPECT_EQ(removed.code(), absl::StatusCode::kDeadlineExceeded);
   EXPECT_NE(removed.message().find(str_cat("`kill -CONT ", owner.pid(), "`")), std::string::npos) << removed;
   EXPECT_TRUE(is_alive(owner.pid()));
@@ -427,7 +442,7 @@ TEST_F(RunSourceTest, DeleteWaitsForTheCommandThatHoldsTheRun) {
   on_pause_ = [&] {
     if (++looks == 3) run_.reset();
   };
-  EXPECT_TRUE(source_.remove("", "mine", "").ok());
+  EXPECT_TRUE(source_.remove("", "mine", "", "").ok());
   EXPECT_EQ(looks, 3);
   EXPECT_TRUE(absl::IsNotFound(store_.get("mine").status()));
 }
@@ -438,18 +453,19 @@ TEST_F(RunSourceTest, DeleteIsDoneWhereAnotherOneWasFaster) {
     run_.reset();
     EXPECT_TRUE(store_.remove("mine").ok());
   };
-  EXPECT_TRUE(source_.remove("", "mine", "").ok());
+  EXPECT_TRUE(source_.remove("", "mine", "", "").ok());
 }
 
 TEST_F(RunSourceTest, DeleteGivesUpOnARunThatStaysHeld) {
   write("Stopped", "Stopped");
-  EXPECT_TRUE(absl::IsFailedPrecondition(source_.remove("", "mine", "").status()));
+  EXPECT_TRUE(absl::IsFailedPrecondition(source_.remove("", "mine", "", "").status()));
   EXPECT_TRUE(store_.get("mine").ok());
 }
 
 TEST_F(RunSourceTest, UnknownRunsAreNotFound) {
-  for (const auto& status : {source_.job("", "other").status(), source_.choose("", "other").status(),
-                             source_.events("", "other").status(), source_.remove("", "other", "").status()})
+  for (const auto& status :
+       {source_.job("", "other").status(), source_.choose("", "other").status(),
+        source_.events("", "other").status(), source_.remove("", "other", "", "").status()})
     EXPECT_TRUE(absl::IsNotFound(status)) << status;
 }
 

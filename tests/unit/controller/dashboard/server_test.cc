@@ -347,6 +347,29 @@ TEST_F(ServerTest, JobIsLookedAtAgainBeforeItIsChanged) {
   EXPECT_TRUE(place_.done.lock()->records.empty());
 }
 
+TEST_F(ServerTest, SuccessorOfAJobIsLeftAsItIs) {
+  open_session();
+  const std::string seen = "/api/v1/jobs/default/digits@digits",
+                    earlier = "/api/v1/jobs/default/digits@older";
+  EXPECT_EQ(ask(text_of("DELETE", earlier, session())).status, 409);
+  EXPECT_EQ(post(str_cat(earlier, "/suspend")).status, 409);
+  EXPECT_EQ(post(str_cat(earlier, "/scale"), "{\"replicas\": 4}").status, 409);
+  EXPECT_TRUE(place_.done.lock()->records.empty());
+  EXPECT_EQ(post(str_cat(seen, "/suspend")).status, 202);
+  EXPECT_EQ(ask(text_of("DELETE", seen, session())).status, 202);
+  EXPECT_EQ(place_.done.lock()->removed, std::vector<std::string>{"digits"});
+  // The board may not know yet of the one that has the name now.
+  Json gone = running_job();
+  gone["metadata"]["uid"] = "older";
+  board_.apply({.objects = {gone}});
+  for (const std::string& path : {std::string(kJob), earlier}) {
+    EXPECT_EQ(ask(text_of("DELETE", path, session())).status, 409) << path;
+    EXPECT_EQ(post(str_cat(path, "/suspend")).status, 409) << path;
+  }
+  EXPECT_EQ(place_.done.lock()->removed.size(), 1U);
+  EXPECT_EQ(place_.done.lock()->patches.size(), 1U);
+}
+
 TEST_F(ServerTest, NothingIsDoneWhereItCannotBeRecorded) {
   open_session();
   place_.reads_only = place_.slow = true;
