@@ -124,9 +124,10 @@ void check_stragglers(const TrainingJob& job, Findings& f) {
             "only told of");
   warning.severity = Severity::kWarning;
   warning.found = name(job.spec.stragglers.action);
-  warning.allowed =
-      "Report or Ignore; or an all-reduce of the built-in trainer with a restartPolicy other than Never "
-      "and restartScope: Replica";
+  const bool ring = job.spec.training && job.spec.strategy.type == StrategyType::kAllReduce;
+  warning.allowed = str_cat(ring ? "Report, Rebalance or Ignore; or "
+                                 : "Report or Ignore; or an all-reduce of the built-in trainer with ",
+                            "a restartPolicy other than Never and restartScope: Replica");
 }
 
 // Members train when all of them are there: another number would not be acted on.

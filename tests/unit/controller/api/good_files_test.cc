@@ -311,6 +311,21 @@ TEST(GoodFiles, AReplacementOfMembersIsWarnedOfWhereTheJobReplacesNobody) {
   EXPECT_EQ(warnings("{replicas: 3, restartPolicy: OnFailure}", "  preflight: {}\n"), none);
 }
 
+TEST(GoodFiles, TheWarningOfAReplacementNamesTheActionsThatAJobMayHave) {
+  const auto allowed = [](const char* workers, const char* strategy) {
+    const std::string text = str_cat(with(kGoodJob, "{replicas: 3}", workers),
+                                     "  stragglers: {action: Replace}\n  strategy: {type: ", strategy, "}\n");
+    const Parsed parsed = parse_training_job(text, "job.yaml");
+    for (const Diagnostic& each : parsed.diagnostics)
+      if (each.path == "spec.stragglers.action") return each.allowed;
+    return std::string();
+  };
+  EXPECT_TRUE(allowed("{replicas: 3}", "AllReduce").starts_with("Report, Rebalance or Ignore;"));
+  EXPECT_TRUE(
+      allowed("{replicas: 3}\n    ps: {replicas: 1}", "ParameterServer").starts_with("Report or Ignore;"))
+      << "its shares can't differ";
+}
+
 TEST(GoodFiles, AnEmptyCheckBeforeTheFirstStepHasItsDefaults) {
   const std::string text = str_cat(with(kGoodJob, "{replicas: 3}", "{replicas: 3, restartPolicy: OnFailure}"),
                                    "  preflight: {}\n");
