@@ -358,7 +358,10 @@ void note_running(const Observed& observed, Plan& plan) {
     const std::string trains = str_cat("view ", observed.report->generation.value, " with ",
                                        plan.status.view.size, " members trains");
     enter_phase(observed, api::Phase::kRunning, "MembersTrain", trains, plan);
-    if (plan.status.reason == "MembersTrain") plan.status.message = trains;  // of the newest view
+    if (plan.status.reason == "MembersTrain") {  // of the newest view
+      plan.status.message = trains;
+      set_condition(observed, api::name(api::Phase::kRunning), true, "MembersTrain", trains, plan.status);
+    }
     return;
   }
   std::int64_t running = 0, finished = 0;

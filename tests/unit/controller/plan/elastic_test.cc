@@ -6,6 +6,7 @@
 
 #include "controller/diagnosis/diagnosis.h"
 #include "controller/plan/rules.h"
+#include "tests/unit/controller/plan/passes.h"
 #include "tests/unit/controller/plan/world.h"
 
 // The stories of losses are testdata/elastic.txt.
@@ -74,6 +75,19 @@ TEST(ElasticTest, ARingThatWaitsForMinReplicasSaysSoOnceUntilItTrainsAgain) {
   EXPECT_EQ(made.status.reason, kTooFewMembers);
   made = look(JobState::kRunning, std::nullopt);
   EXPECT_EQ(made.status.reason, "MembersTrain");
+}
+
+TEST(PlanElasticTest, ConditionTellsOfTheNewestViewAsTheMessageDoes) {
+  Observed world = make_running_world(make_job(1, 3));
+  apply(plan(world), world);
+  world.now += std::chrono::minutes(1);
+  world.report->generation = Generation{5};
+  const Plan made = plan(world);
+  const api::Condition& running = condition(made.status, "Running");
+  EXPECT_EQ(running.message, made.status.message);
+  EXPECT_NE(running.message.find("view 5"), std::string::npos);
+  EXPECT_EQ(running.last_transition, condition(world.job.status, "Running").last_transition)
+      << "it stays True";
 }
 
 // worker-1 can't read its data, and was replaced because of that.
