@@ -44,6 +44,7 @@ constexpr std::array kKinds = {
     Kind{"MemberReplacing", "Replacement"},
     Kind{"MemberHandedOver", "Replacement"},
     Kind{"MemberKept", "Replacement"},
+    Kind{"ReplacementOver", "Replacement"},
     Kind{"ReplacementRefused", "Replacement"},
     Kind{"CheckpointSaved", "Checkpoint"},
     Kind{"CheckpointNotSaved", "Checkpoint"},

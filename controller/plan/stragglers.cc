@@ -232,6 +232,19 @@ std::optional<End> end_of(const Observed& whole, const StragglerReplacement& eac
   return std::nullopt;
 }
 
+// The job has no handover any more, though one is under way by its status: why that is over.
+std::string end_without_it(const api::TrainingJob& job, const StragglerReplacement& each) {
+  const auto index = static_cast<int>(each.index);
+  const std::string over = str_cat(" before pod ", each.successor, " took over");
+  const auto& replica = api::replica_spec(job, each.role);
+  if (job.status.phase != api::Phase::kRunning)
+    return str_cat("the job was ", api::name(job.status.phase), over);
+  if (!replica || index >= replica->places())
+    return str_cat("the job has no ", member_name(each.role, index), " any more", over);
+  return str_cat("pod ", each.pod, " was lost", over, ", and pod ",
+                 pod_name(job, each.role, index, wanted_attempt(job, each.role, index)), " has its place");
+}
+
 // The one that the coordinator has carried out, and the status does not tell of yet: perhaps it was given up
 // meanwhile.
 const StragglerReplacement* taken_over(const Observed& whole) {
@@ -385,10 +398,7 @@ bool settle_handover(const Observed& whole, Plan& plan) {
   }
   const std::optional<Incarnation> to = handover_of(whole.job);
   if (!to)
-    return end(ReplacementOutcome::kOverBefore, false, kept,
-               whole.job.status.phase == api::Phase::kRunning
-                   ? str_cat("pod ", now->pod, " is no member any more")
-                   : str_cat("the job is ", api::name(whole.job.status.phase)));
+    return end(ReplacementOutcome::kOverBefore, false, kReplacementOver, end_without_it(whole.job, *now));
   if (!whole.report || whole.report->attempt != whole.job.status.restarts.attempt) return false;
   const api::StragglerPolicyAction action = whole.job.spec.stragglers.action;
   if (!requested && action != api::StragglerPolicyAction::kReplace)

@@ -32,6 +32,9 @@ inline constexpr char kStragglerAsSlow[] = "StragglerAsSlow";  // its successor 
 inline constexpr char kMemberReplacing[] = "MemberReplacing";
 inline constexpr char kMemberHandedOver[] = "MemberHandedOver";
 inline constexpr char kMemberKept[] = "MemberKept";
+// A replacement of either kind is over without its successor, and the member is not kept either: it was lost,
+// or the job has ended, is suspended, or is smaller now.
+inline constexpr char kReplacementOver[] = "ReplacementOver";
 
 // A successor that has not taken over by then is given up.
 inline constexpr Duration kHandoverTimeout = std::chrono::minutes(10);

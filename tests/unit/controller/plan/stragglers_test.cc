@@ -13,8 +13,10 @@ using api::StragglerAction;
 using std::chrono::hours;
 using std::chrono::minutes;
 using std::chrono::seconds;
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 constexpr auto kReplace = api::StragglerPolicyAction::kReplace;
 
@@ -80,6 +82,11 @@ class PlanStragglersTest : public ::testing::Test {
                                      .pod = pod.spec.name,
                                      .signal = SIGKILL},
                            .age = seconds(1)}};
+  }
+  static std::vector<std::string> reasons(const Plan& made) {
+    std::vector<std::string> all;
+    for (const RecordEvent& each : actions_of<RecordEvent>(made)) all.push_back(each.event.reason);
+    return all;
   }
   void hand_over() {
     world.report->handed_over = handover_of(world.job);
@@ -230,9 +237,11 @@ TEST_F(PlanStragglersTest, AFailureInThePlaceTakesAFreshNumber) {
   lose_worker(1);
   world.report->stragglers.emplace();
   world.report->state = JobState::kForming;
-  look();
-  look();
+  EXPECT_THAT(reasons(look()), Not(Contains(kReplacementOver)));
+  const std::vector<std::string> told_of = reasons(look());
   EXPECT_EQ(told()[0].outcome, ReplacementOutcome::kOverBefore);
+  EXPECT_THAT(told_of, Contains(kReplacementOver));
+  EXPECT_THAT(told_of, Not(Contains(kStragglerKept))) << "it was lost";
   look();
   EXPECT_TRUE(runs("fashion-worker-1-2"));
   EXPECT_FALSE(runs("fashion-worker-1-1"));
@@ -241,7 +250,7 @@ TEST_F(PlanStragglersTest, AFailureInThePlaceTakesAFreshNumber) {
 TEST_F(PlanStragglersTest, AHandoverIsCalledOffWhereTheActionIsAnotherOneNow) {
   decide();
   world.job.spec.stragglers.action = api::StragglerPolicyAction::kReport;
-  look();
+  EXPECT_THAT(reasons(look()), Contains(kStragglerKept));
   look();
   EXPECT_EQ(told()[0].outcome, ReplacementOutcome::kOverBefore);
   EXPECT_FALSE(runs("fashion-worker-1-1"));
