@@ -182,10 +182,14 @@ absl::Status await_answer(Call& call, const std::string& name, const char* annot
   }
 }
 
+absl::Status refused_where(const std::string& obstacle) {
+  return obstacle.empty() ? absl::OkStatus() : absl::FailedPreconditionError(obstacle);
+}
+
 // `obstacle`: why it can't be done, by the job and its status.
 absl::Status request(Call& call, const std::string& name, const char* verb, const char* annotation,
                      const std::string& subject, Answer which,
-                     const std::function<std::string(const api::TrainingJob&)>& obstacle) {
+                     const std::function<absl::Status(const api::TrainingJob&)>& obstacle) {
   PL_ASSIGN_OR_RETURN(const Json object, call.jobs.job(call.ns, name));
   const JobView view = read_job(object);
   PL_RETURN_IF_ERROR(view.run ? goes_on(*view.run, verb, call.jobs.where(view.ns))
@@ -193,8 +197,8 @@ absl::Status request(Call& call, const std::string& name, const char* verb, cons
   api::Parsed parsed = kube::parse_job(object, kube::job_metadata(object));
   if (parsed.job) {
     parsed.job->status = view.status;
-    if (const std::string why = obstacle(*parsed.job); !why.empty())
-      return absl::FailedPreconditionError(str_cat("can't ", verb, " ", named(view), ": ", why));
+    if (const absl::Status why = obstacle(*parsed.job); !why.ok())
+      return {why.code(), str_cat("can't ", verb, " ", named(view), ": ", why.message())};
   }
   const std::string text = subject + kube::format_micro_time(call.clock.wall_now());
   const Json patch = {{"metadata", {{"uid", view.uid}, {"annotations", {{annotation, text}}}}}};
@@ -207,18 +211,21 @@ absl::Status request(Call& call, const std::string& name, const char* verb, cons
 
 absl::Status checkpoint_job(Call& call, const std::string& name) {
   return request(call, name, "checkpoint", api::kCheckpointRequest, "", &api::Requests::checkpoint,
-                 plan::checkpoint_obstacle);
+                 [](const api::TrainingJob& job) { return refused_where(plan::checkpoint_obstacle(job)); });
 }
 
 absl::Status replace_member(Call& call, const std::string& name, const std::string& member) {
-  PL_ASSIGN_OR_RETURN(const MemberPattern pattern, member_pattern(member));
-  if (!pattern.role || !pattern.index)
+  const absl::StatusOr<MemberPattern> pattern = member_pattern(member);
+  if (!pattern.ok() || !pattern->role || !pattern->index)
     return absl::InvalidArgumentError(
-        str_cat("\"", member, "\" is no member; allowed: one such as worker-2"));
-  const api::Member one{*pattern.role, *pattern.index};
+        str_cat("\"", member, "\" names no single member; allowed: ROLE-INDEX, such as worker-2"));
+  const api::Member one{*pattern->role, *pattern->index};
   return request(call, name, "replace a member of", api::kReplaceRequest,
                  str_cat(member_name(one.role, one.index), "@"), &api::Requests::replace,
-                 [&](const api::TrainingJob& job) { return plan::replace_obstacle(job, one); });
+                 [&](const api::TrainingJob& job) {
+                   const std::string why = plan::replace_obstacle(job, one);
+                   return plan::has_place(job, one) ? refused_where(why) : absl::NotFoundError(why);
+                 });
 }
 
 absl::Status suspend_jobs(Call& call, const std::vector<std::string>& names, bool suspend) {

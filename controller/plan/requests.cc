@@ -111,15 +111,18 @@ void note_replace(const Observed& observed, Plan& plan) {
 
 }  // namespace
 
+bool has_place(const api::TrainingJob& job, const api::Member& member) {
+  const auto& replica = api::replica_spec(job, member.role);
+  return replica && member.index < replica->places();
+}
+
 std::string checkpoint_obstacle(const api::TrainingJob& job) {
   if (!job.spec.training) return "a program of its own (no spec.training) saves by itself";
   return not_now(job);
 }
 
 std::string replace_obstacle(const api::TrainingJob& job, const api::Member& member) {
-  const auto& replica = api::replica_spec(job, member.role);
-  const std::string name = member_name(member.role, member.index);
-  if (!replica || member.index >= replica->places()) return str_cat("it has no ", name);
+  if (!has_place(job, member)) return str_cat("it has no ", member_name(member.role, member.index));
   if (!job.spec.training) return "a program of its own (no spec.training) can't go on without a member";
   if (job.spec.strategy.type != api::StrategyType::kAllReduce || !api::trains(member.role))
     return "only a member of an all-reduce is replaced while the others go on";

@@ -26,6 +26,8 @@ inline constexpr char kReplacementRefused[] = "ReplacementRefused";
 // (runtime/trainer/limits.h). A rank 0 of an earlier release never begins.
 inline constexpr Duration kCheckpointTimeout = std::chrono::hours(1);
 
+bool has_place(const api::TrainingJob& job, const api::Member& member);
+
 // Why it can't be done now, in a sentence without a full stop; empty: it can.
 std::string checkpoint_obstacle(const api::TrainingJob& job);
 std::string replace_obstacle(const api::TrainingJob& job, const api::Member& member);

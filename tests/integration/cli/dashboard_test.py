@@ -155,7 +155,7 @@ class DashboardTest(CliCase):
         self.assertEqual(viewer.ask("POST", JOB + "/replace", {"member": "chief-0"})[0], 409)   # its restartPolicy is Never
         self.assertEqual(viewer.ask("POST", JOB + "/replace", {"member": "worker-9"})[0], 409)
         self.assertEqual(viewer.ask("POST", JOB + "/replace", {})[0], 400)
-        self.ends(4, "replace", "digits", "worker-9")
+        self.ends(3, "replace", "digits", "worker-9")
         before = {(each["role"], each["index"]): each["pid"] for each in self.status("digits")["members"]}
         self.assertEqual(viewer.ask("POST", JOB + "/replace", {"member": "worker-1"})[0], 202)
 
