@@ -7,6 +7,9 @@ namespace {
 
 TEST(RunCellsTest, WhatIsNotKnownIsADash) {
   EXPECT_EQ(progress_cells({}), (std::vector<std::string>{"-", "-", "-", "-"}));
+  RunState own_program;
+  own_program.progress.step = 1080;
+  EXPECT_EQ(progress_cells(own_program)[0], "1080") << "nobody knows how many there will be";
   RunState state;
   state.progress.step = 5;
   state.progress.total_steps = 10;
