@@ -1,9 +1,13 @@
 #include "cli/run/run_state_builder.h"
 
+#include <algorithm>
+
 #include "base/text.h"
 #include "cli/state/stopped.h"
 #include "cli/view/device_text.h"
 #include "controller/api/checkpoint_step.h"
+#include "controller/cluster/cluster.h"
+#include "controller/plan/rules.h"
 #include "controller/reconcile/report_adapter.h"
 
 namespace paceline::cli {
@@ -30,6 +34,19 @@ api::MemberStatus member_state(const coordinator::MemberReport& m) {
   out.step = m.step;
   out.telemetry = m.telemetry;
   return out;
+}
+
+// The coordinator hears of a program of one's own by the process beside it alone, whose end is not the
+// program's: its pod knows better.
+void correct_gone(RunState& state) {
+  for (api::MemberStatus& member : state.members) {
+    const auto& known = state.status.members;
+    const auto pod = std::ranges::find(known, member.pod, &api::MemberStatus::pod);
+    if (member.phase != "gone" || pod == known.end()) continue;
+    const bool runs = pod->phase == cluster::pod_phase_name(cluster::PodPhase::kRunning);
+    if (runs && !is_finished(state)) member.phase = "silent";
+    if (plan::says_finished(*pod)) member.phase = "left";
+  }
 }
 
 }  // namespace
@@ -104,9 +121,11 @@ void apply_status(const api::Status& status, RunState& state) {
   if (status.phase == api::Phase::kFailed && status.reason == kStopped) state.phase = kStopped;
   state.message = status.message;
   state.progress.dropped_samples = status.progress.dropped_samples;
-  if (!is_finished(state)) return;
-  state.progress.eta_seconds.reset();
-  note_all_gone(state);
+  if (is_finished(state)) {
+    state.progress.eta_seconds.reset();
+    note_all_gone(state);
+  }
+  correct_gone(state);
 }
 
 RunState without_own_paths(RunState state) {

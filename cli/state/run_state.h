@@ -57,7 +57,7 @@ struct RunState {
   std::string folder;                      // the run's
   std::string created, finished;           // RFC 3339
   std::string written;                     // likewise: when its owner wrote this, by the owner's clock
-  std::vector<api::MemberStatus> members;  // their phases: their own words, or pending, lost, left, gone
+  std::vector<api::MemberStatus> members;  // phases: their own words, or pending, silent, lost, left, gone
   api::Status status;                      // the job's, as a cluster's API server has it
 
   // But for `status`.

@@ -65,7 +65,7 @@ class OwnProgramsTest(CliCase):
         result = self.ends(0, "run", self.write(job([str(EXAMPLE / "train.py")], [("STEPS", "20")])))
         self.assertIn("Succeeded", result.stdout)
         self.assertEqual(self.status("own")["phase"], "Succeeded")
-        self.assertEqual({each["phase"] for each in self.status("own")["members"]}, {"gone"})
+        self.assertEqual({each["phase"] for each in self.status("own")["members"]}, {"left"})
         self.assertIn("rank 2 has done 20 steps", self.log("worker-2"))
         result = self.ends(1, "run", self.write(job(["sh", "-c", "exit 7"], name="fails")))
         self.assertEqual(self.status("fails")["status"]["fault"]["exitCode"], 7)

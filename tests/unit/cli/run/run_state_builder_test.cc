@@ -78,6 +78,25 @@ TEST(ApplyStatus, NoMemberOfARunThatHasEndedLives) {
   EXPECT_EQ(state.members[2].phase, "lost");
 }
 
+TEST(ApplyStatus, PodKnowsBetterThanTheProcessBesideAProgram) {
+  const auto phases = [](api::Phase job) {
+    const std::vector<std::string> pods = {"Running", "Succeeded", "Failed"};
+    RunState state;
+    api::Status status{.phase = job};
+    for (const std::string& pod : pods) {
+      state.members.push_back({.pod = "of-" + pod, .phase = "gone"});
+      status.members.push_back({.pod = "of-" + pod, .phase = pod});
+    }
+    state.members.push_back({.pod = "of-Running", .phase = "training"});
+    apply_status(status, state);
+    std::vector<std::string> told;
+    for (const api::MemberStatus& member : state.members) told.push_back(member.phase);
+    return told;
+  };
+  EXPECT_EQ(phases(api::Phase::kRunning), (std::vector<std::string>{"silent", "left", "gone", "training"}));
+  EXPECT_EQ(phases(api::Phase::kSucceeded), (std::vector<std::string>{"gone", "left", "gone", "gone"}));
+}
+
 TEST(EvaluatorNote, IsOfASuccessWhoseEvaluatorToldOfNoCheckpointOrNotOfTheLast) {
   api::Spec spec;
   coordinator::Report report;
