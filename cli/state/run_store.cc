@@ -314,6 +314,26 @@ std::string RunStore::how_it_goes_on_without_owner(const RunState& state) const 
                  resume_command(option_, file_of(state), state.name), "`");
 }
 
+// What was under way is over, as the controller would have said.
+void note_over(api::Status& status) {
+  constexpr const char* kOver = "the `paceline run` that owned this run ended without a word";
+  status.stragglers.clear();
+  for (api::StragglerReplacement& each : status.straggler_replacements) {
+    if (each.outcome != api::ReplacementOutcome::kUnderWay) continue;
+    each.outcome = api::ReplacementOutcome::kOverBefore;
+    each.message = str_cat(kOver, " before pod ", each.successor, " took over from pod ", each.pod);
+  }
+  for (api::Condition& each : status.conditions) {
+    using enum api::Phase;
+    const bool lasts = each.type == api::name(kRunning) || each.type == api::name(kRestarting) ||
+                       each.type == api::name(kSuspended) || each.type == api::kStraggling;
+    if (!lasts || !each.status) continue;
+    each.status = false;
+    each.reason = kOwnerLost;
+    each.message = kOver;
+  }
+}
+
 // `state` is what its owner wrote last.
 RunState RunStore::without_owner(RunState state) const {
   const std::string owner = state.owner_pid == 0 ? "" : str_cat(" (pid ", state.owner_pid, ")");
@@ -321,6 +341,7 @@ RunState RunStore::without_owner(RunState state) const {
   state.reason = kOwnerLost;
   state.progress.eta_seconds.reset();
   note_all_gone(state);
+  note_over(state.status);
   state.message = str_cat("the `paceline run` that owned this run", owner, " ended without a word; ",
                           how_it_goes_on_without_owner(state));
   return state;

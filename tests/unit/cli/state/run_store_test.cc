@@ -96,6 +96,30 @@ TEST_F(RunStoreTest, ARunWhoseOwnerVanishedIsFailed) {
   EXPECT_TRUE(store_.reopen("a").ok());
 }
 
+TEST_F(RunStoreTest, ReplacementOfARunWhoseOwnerVanishedIsOver) {
+  using enum api::ReplacementOutcome;
+  {
+    const auto run = store_.create("a");
+    RunState state = running("a", "x");
+    state.status.stragglers = {{.index = 1, .action = api::StragglerAction::kReplace}};
+    state.status.straggler_replacements = {{.outcome = kReplaced}, {.outcome = kUnderWay}};
+    for (const char* type : {api::kCreated, "Running", api::kStraggling})
+      state.status.conditions.push_back({.type = type, .status = true});
+    ASSERT_TRUE((*run)->write_state(state, false).ok());
+  }
+  const api::Status status = store_.get("a")->status;
+  EXPECT_TRUE(status.stragglers.empty());
+  ASSERT_EQ(status.straggler_replacements.size(), 2U);
+  EXPECT_EQ(status.straggler_replacements[0].outcome, kReplaced);
+  EXPECT_EQ(status.straggler_replacements[1].outcome, kOverBefore);
+  ASSERT_EQ(status.conditions.size(), 3U);
+  EXPECT_TRUE(status.conditions[0].status) << "it was created";
+  for (const std::size_t i : {1, 2}) {
+    EXPECT_FALSE(status.conditions[i].status) << status.conditions[i].type;
+    EXPECT_EQ(status.conditions[i].reason, "OwnerLost");
+  }
+}
+
 TEST_F(RunStoreTest, AnOwnerThatStandsStillIsSaid) {
   const StoppedChild owner;
   const auto run = store_.create("a");
