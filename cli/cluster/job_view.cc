@@ -93,9 +93,7 @@ bool is_later(const api::MemberStatus& known, const SlimPod& pod) {
 // Its member is none of the job's (yet): a slow one has the place.
 bool was_to_take_over(const SlimPod& pod, const api::Status& status) {
   return std::ranges::any_of(status.straggler_replacements, [&](const api::StragglerReplacement& each) {
-    const bool took_over = each.outcome == api::ReplacementOutcome::kReplaced ||
-                           each.outcome == api::ReplacementOutcome::kAsSlow;
-    return !took_over && each.successor == pod.name();
+    return !has_passed_on(each.outcome) && each.successor == pod.name();
   });
 }
 

@@ -10,8 +10,8 @@ constexpr const char* kStragglerCauseNames[] = {"Unknown",     "CpuQuota", "CpuC
                                                 "Unfit",       "Requested"};
 
 constexpr const char* kStragglerActionNames[] = {"Report", "Wait", "Replace", "Rebalance"};
-constexpr const char* kReplacementOutcomeNames[] = {"UnderWay",  "Replaced",    "AsSlow",
-                                                    "Recovered", "NoSuccessor", "OverBefore"};
+constexpr const char* kReplacementOutcomeNames[] = {"UnderWay",    "Replaced",   "AsSlow",  "Recovered",
+                                                    "NoSuccessor", "OverBefore", "Excluded"};
 
 }  // namespace
 

@@ -109,7 +109,14 @@ enum class ReplacementOutcome : std::uint8_t {
   kRecovered,    // it holds the others back no more, and stays
   kNoSuccessor,  // none came, or none stayed
   kOverBefore,   // it was lost, or the job ended, was resized or suspended
+  kExcluded,     // it failed the check before the first step, and was lost by that
 };
+
+// Whether the place is the successor's by then.
+constexpr bool has_passed_on(ReplacementOutcome outcome) {
+  using enum ReplacementOutcome;
+  return outcome == kReplaced || outcome == kAsSlow || outcome == kExcluded;
+}
 
 // A member that was replaced, or was to be, because it was slow, because it failed a check, or by request.
 struct StragglerReplacement {
@@ -117,7 +124,7 @@ struct StragglerReplacement {
   Role role = Role::kWorker;
   std::int64_t index = 0;
   std::string pod, host, successor;  // its pod, where that ran, and the pod after it
-  double factor = 1;
+  double factor = 0;                 // 0: it failed a check, or somebody asked for it
   StragglerCause cause = StragglerCause::kUnknown;
   ReplacementOutcome outcome = ReplacementOutcome::kUnderWay;
   std::optional<WallTime> ended;  // when it had this outcome
@@ -130,13 +137,14 @@ struct StragglerReplacement {
     visit(NamedField{"pod", "Of the slow member."}, x.pod);
     visit(NamedField{"host", "Where it ran."}, x.host);
     visit(NamedField{"successor", "The pod after it."}, x.successor);
-    visit(NamedField{"factor", "How slow it was; 0: it failed a check, or somebody asked for it."}, x.factor);
+    visit(NamedField{"factor", "How slow it was; absent where it failed a check, or somebody asked for it."},
+          x.factor);
     visit(NamedField{"cause",
                      "Why it was slow; Unfit: it failed the check before the first step; Requested: somebody "
                      "asked for it."},
           x.cause);
     visit(NamedField{.name = "outcome",
-                     .about = "UnderWay, Replaced, AsSlow, Recovered, NoSuccessor or OverBefore.",
+                     .about = "UnderWay, Replaced, AsSlow, Recovered, NoSuccessor, OverBefore or Excluded.",
                      .always = true},
           x.outcome);
     visit(NamedField{"ended", "When it had this outcome."}, x.ended);

@@ -31,8 +31,7 @@ bool is_earlier(const api::TrainingJob& job, const cluster::Pod& pod) {
 // Whether this is the name of a pod that was to take over, and has not.
 bool is_successors_name(const api::TrainingJob& job, const std::string& pod) {
   return std::ranges::any_of(job.status.straggler_replacements, [&](const api::StragglerReplacement& each) {
-    return each.successor == pod && each.outcome != api::ReplacementOutcome::kReplaced &&
-           each.outcome != api::ReplacementOutcome::kAsSlow;
+    return each.successor == pod && !has_passed_on(each.outcome);
   });
 }
 

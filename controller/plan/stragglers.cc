@@ -71,9 +71,7 @@ double lost_share(const Straggler& straggler) {
 std::optional<std::string> was_tried(const api::TrainingJob& job, const Straggler& straggler, WallTime now) {
   for (const StragglerReplacement& each : job.status.straggler_replacements) {
     if (!is_of(each, straggler) || !is_within(job.spec.stragglers, each.at, now)) continue;
-    const bool replaced =
-        each.outcome == ReplacementOutcome::kReplaced || each.outcome == ReplacementOutcome::kAsSlow;
-    if (replaced && !is_requested(each) && each.successor == straggler.pod)
+    if (has_passed_on(each.outcome) && !is_requested(each) && each.successor == straggler.pod)
       return str_cat("pod ", each.pod, " before it was slow, too: the node is not the cause");
     if (each.outcome == ReplacementOutcome::kNoSuccessor && each.pod == straggler.pod) return each.message;
   }
@@ -290,8 +288,10 @@ std::optional<Incarnation> handover_of(const api::TrainingJob& job) {
 std::vector<std::string> slow_hosts(const api::TrainingJob& job, WallTime now) {
   std::vector<std::string> hosts;
   for (const StragglerReplacement& each : job.status.straggler_replacements) {
-    const bool counts = each.outcome == ReplacementOutcome::kReplaced && !is_requested(each) &&
-                        !each.host.empty() && is_within(job.spec.stragglers, each.at, now);
+    const bool is_slow =
+        each.outcome == ReplacementOutcome::kReplaced || each.outcome == ReplacementOutcome::kExcluded;
+    const bool counts =
+        is_slow && !is_requested(each) && !each.host.empty() && is_within(job.spec.stragglers, each.at, now);
     if (counts && std::ranges::find(hosts, each.host) == hosts.end()) hosts.push_back(each.host);
   }
   return hosts;
@@ -314,9 +314,8 @@ void note_excluded(const Observed& observed, const api::Fault& fault, Plan& plan
        .pod = fault.pod,
        .host = host,
        .successor = successor,
-       .factor = 0,
        .cause = api::StragglerCause::kUnfit,
-       .outcome = ReplacementOutcome::kReplaced,
+       .outcome = ReplacementOutcome::kExcluded,
        .ended = observed.now,
        .message = str_cat("pod ", fault.pod, host.empty() ? "" : str_cat(" on ", host),
                           " failed the check before the first step; pod ", successor, " takes its place")},
@@ -329,7 +328,6 @@ std::string begin_requested_handover(const Observed& observed, const api::Member
                                                {.role = member.role,
                                                 .index = member.index,
                                                 .pod = pod.spec.name,
-                                                .factor = 0,
                                                 .cause = api::StragglerCause::kRequested},
                                                plan);
   std::string message = str_cat("pod ", successor, " is to take over from pod ", pod.spec.name);

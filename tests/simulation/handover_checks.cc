@@ -15,9 +15,7 @@ using api::StragglerReplacement;
 // not come.
 bool forbids(const StragglerReplacement& earlier, const StragglerReplacement& next) {
   if (earlier.role != next.role || earlier.index != next.index) return false;
-  const bool replaced =
-      earlier.outcome == ReplacementOutcome::kReplaced || earlier.outcome == ReplacementOutcome::kAsSlow;
-  return (replaced && earlier.successor == next.pod) ||
+  return (has_passed_on(earlier.outcome) && earlier.successor == next.pod) ||
          (earlier.outcome == ReplacementOutcome::kNoSuccessor && earlier.pod == next.pod);
 }
 
@@ -111,8 +109,7 @@ bool HandoverChecks::is_successor(const cluster::Pod& pod) const {
 bool HandoverChecks::is_replaced(const std::string& job_uid, const std::string& pod) const {
   return std::ranges::any_of(known_, [&](const auto& each) {
     const ReplacementOutcome outcome = each.second.as_told.outcome;
-    const bool may_be = outcome == ReplacementOutcome::kUnderWay ||
-                        outcome == ReplacementOutcome::kReplaced || outcome == ReplacementOutcome::kAsSlow;
+    const bool may_be = outcome == ReplacementOutcome::kUnderWay || has_passed_on(outcome);
     return each.first.first == job_uid && each.second.as_told.pod == pod && may_be;
   });
 }
@@ -122,7 +119,7 @@ HandoverChecks::Counts HandoverChecks::counts() const {
   for (const auto& [_, each] : known_) {
     const ReplacementOutcome outcome = each.as_told.outcome;
     ++counts.begun;
-    counts.done += outcome == ReplacementOutcome::kReplaced || outcome == ReplacementOutcome::kAsSlow ? 1 : 0;
+    counts.done += has_passed_on(outcome) ? 1 : 0;
   }
   return counts;
 }

@@ -58,9 +58,8 @@ template <>
 struct Names<api::StragglerAction>
     : ApiNames<api::StragglerAction, api::StragglerAction::kRebalance, api::StragglerAction::kReport> {};
 template <>
-struct Names<api::ReplacementOutcome>
-    : ApiNames<api::ReplacementOutcome, api::ReplacementOutcome::kOverBefore,
-               api::ReplacementOutcome::kOverBefore> {};
+struct Names<api::ReplacementOutcome> : ApiNames<api::ReplacementOutcome, api::ReplacementOutcome::kExcluded,
+                                                 api::ReplacementOutcome::kOverBefore> {};
 
 template <>
 struct Names<api::RequestOutcome>

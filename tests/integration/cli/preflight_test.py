@@ -80,7 +80,7 @@ class PreflightTest(CliCase):
             process = self.start("run", self.write(job(worker, "{}")), "--output", "json", stdout=stdout)
         status = self.trains_after("Passed")
         self.assertEqual([(each["pod"], each["successor"], each["outcome"]) for each in status["stragglerReplacements"]],
-                         [("checked-worker-0-0", "checked-worker-0-1", "Replaced")])
+                         [("checked-worker-0-0", "checked-worker-0-1", "Excluded")])
         self.assertEqual([(each["cause"], each["count"]) for each in status["restarts"]["byCause"]], [("Unfit", 1)])
         self.stop(process)
         told = self.checks(map(json.loads, output.read_text().splitlines()))

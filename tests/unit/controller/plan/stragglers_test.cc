@@ -474,7 +474,7 @@ TEST_F(PlanPreflightTest, AnExcludedMembersNextPodKeepsAwayFromItsNode) {
   fail(api::PreflightOutcome::kExcluded);
   look();
   ASSERT_EQ(told().size(), 1U);
-  EXPECT_EQ(told()[0].outcome, ReplacementOutcome::kReplaced);
+  EXPECT_EQ(told()[0].outcome, ReplacementOutcome::kExcluded) << "nobody has the place yet";
   EXPECT_EQ(told()[0].cause, api::StragglerCause::kUnfit);
   EXPECT_EQ(told()[0].pod, "fashion-worker-1-0");
   EXPECT_EQ(told()[0].host, "node-b");

@@ -79,6 +79,10 @@ TEST(StatusJsonTest, GoesThereAndBack) {
   for (api::Condition& condition : all.conditions) condition.type = "Running";
   EXPECT_EQ(status_from_json(status_to_json(all)), all);
   EXPECT_EQ(status_from_json(status_to_json(api::Status())), api::Status());
+  api::Status replaced;  // by request: nobody knows how slow it was
+  replaced.straggler_replacements = {{.cause = api::StragglerCause::kRequested}};
+  EXPECT_FALSE(status_to_json(replaced)["stragglerReplacements"][0].contains("factor"));
+  EXPECT_EQ(status_from_json(status_to_json(replaced)), replaced);
   std::set<std::string> names;
   for (int i = 0; i <= static_cast<int>(api::Phase::kSuspended); ++i) {
     api::Status status;
