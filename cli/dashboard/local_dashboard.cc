@@ -26,10 +26,10 @@ namespace paceline::cli {
 namespace {
 
 constexpr Duration kPassInterval = std::chrono::milliseconds(500);
-constexpr Duration kListPatience = std::chrono::seconds(1);   // of the start
+constexpr Duration kListPatience = std::chrono::seconds(1);          // of the start
 constexpr Duration kSending = 2 * dashboard::Board::kEventInterval;  // until each stream has had its turn
-constexpr std::size_t kBytesOfPass = 2 << 20;                 // that it reads of a job's series
-constexpr int kGiveWay = 19;                                  // nice
+constexpr std::size_t kBytesOfPass = 2 << 20;                        // that it reads of a job's series
+constexpr int kGiveWay = 19;                                         // nice
 constexpr std::size_t kDescriptors = 1024 + dashboard::Server::kConnections;  // those of a run beside it
 
 // A process that serves the dashboard of its own run would wait for its own end.

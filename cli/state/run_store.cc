@@ -314,7 +314,7 @@ std::string RunStore::how_it_goes_on_without_owner(const RunState& state) const 
                  resume_command(option_, file_of(state), state.name), "`");
 }
 
-// What was under way is over, as the controller would have said.
+// Everything that was under way is over, as the controller would have said.
 void note_over(api::Status& status) {
   constexpr const char* kOver = "the `paceline run` that owned this run ended without a word";
   status.stragglers.clear();

@@ -48,7 +48,7 @@ absl::StatusOr<std::int64_t> number(const web::HttpRequest& request, std::string
       str_cat(name, "=", text, ": allowed is a whole number from ", range.least, most));
 }
 
-// What is asked for, in words that no other question has: parameters stand in the order of their names.
+// The question in words that no other one has: parameters stand in the order of their names.
 std::string target(const web::HttpRequest& request) {
   std::string text = request.path;
   for (const auto& [name, value] : request.query) text += str_cat("\n", name, "=", value);

@@ -17,7 +17,7 @@ class SharedTexts {
  public:
   static constexpr std::size_t kMost = 64;
 
-  // What a text is made of: it holds for as long as the board has the same.
+  // A text is made of these: it holds for as long as the board has the same.
   struct Source {
     std::shared_ptr<const kube::Json> object;
     Board::Series series;

@@ -107,7 +107,7 @@ class Detector {
     void add(double value, std::size_t members);
     double mean_of_latest() const;
   };
-  // What is told: sums over the latest kMostBlocks to twice as many of the blocks below, so that a member
+  // Sums for what is told, over the latest kMostBlocks to twice as many of the blocks below, so that a member
   // that became much slower is not told to be a little slow.
   struct Told {
     static constexpr int kMostBlocks = 32;
