@@ -1,8 +1,11 @@
 """What a suite of TrainingJobs begins with: the controller, two replicas of it, in the program's cluster; and jobs that tests can steer."""
 
 import os
+import pathlib
+import shutil
 import signal
 import sys
+import tempfile
 
 from chart_case import CHART, run_helm
 from cluster_case import ROOT, ClusterCase
@@ -43,6 +46,13 @@ def endless(name, **keywords):
 
 class JobCase(ClusterCase):
     operator_runs = False   # in the program's cluster
+
+    def kept_volume(self):
+        """A volume of a template, for what members write: it is there on both nodes, and outlives their pods."""
+        kept = pathlib.Path(tempfile.mkdtemp(prefix="paceline-kept-"))
+        self.addCleanup(shutil.rmtree, kept)
+        kept.chmod(0o777)
+        return {"name": "paceline", "hostPath": {"path": str(kept)}}
 
     @classmethod
     def setUpClass(cls):

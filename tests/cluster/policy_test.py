@@ -28,7 +28,8 @@ class PolicyTest(JobCase):
     def test_suspend_and_resume(self):
         """A job of a user of its own, whose images nobody writes to, saves as it leaves."""
         contained = {"readOnlyRootFilesystem": True, "runAsNonRoot": True, "runAsUser": 20000, "allowPrivilegeEscalation": False}
-        self.apply(endless("pausing", template=trainer(resources={"limits": {"cpu": "50m"}}, securityContext=contained), runPolicy={"suspend": True}))
+        self.apply(endless("pausing", template=trainer({"volumes": [self.kept_volume()]}, resources={"limits": {"cpu": "50m"}}, securityContext=contained),
+                           runPolicy={"suspend": True}))
         self.wait_for("pausing", "Suspended")
         self.assertEqual(self.pods("pausing"), {})
         self.place("pausing", "node-2")   # as a queue that admits a job does

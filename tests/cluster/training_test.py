@@ -11,7 +11,7 @@ import yaml
 import unittest_report
 from cluster_case import ROOT, look_up, needs_cluster
 from command_case import CommandCase
-from job_case import DIGITS, JOB_LABEL, JobCase, endless, job
+from job_case import DIGITS, JOB_LABEL, SLOW, JobCase, endless, job
 
 
 # Rank 0 answers at MASTER_ADDR:MASTER_PORT until it has heard of all others; they ask until it answers.
@@ -131,7 +131,8 @@ class TrainingTest(JobCase):
         self.kubectl("delete", f"tj/{name}", "--timeout=60s")
 
     def test_servers_of_a_suspended_job_serve_for_its_last_checkpoint_and_a_lost_one_starts_all_again(self):
-        self.apply(endless("served", servers=1, restart="OnFailure", strategy={"type": "ParameterServer"}))
+        template = {"spec": {**SLOW["spec"], "volumes": [self.kept_volume()]}}
+        self.apply(endless("served", template=template, servers=1, restart="OnFailure", strategy={"type": "ParameterServer"}))
         self.wait_for("served", "Running")
         # Before the first step there is nothing to save.
         self.wait_until("a step", lambda: "first step applied" in self.run_kubectl("logs", "served-chief-0-0").stdout)

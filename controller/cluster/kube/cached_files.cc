@@ -59,7 +59,7 @@ bool keeps_files(const Json& pod_template, std::string_view path) {
 
 bool keeps_checkpoints(const api::TrainingJob& job, const Json& object) {
   const api::Checkpoint& checkpoint = job.spec.checkpoint;
-  if (!job.spec.training || (checkpoint.every_steps == 0 && checkpoint.every_seconds == 0)) return true;
+  if (!job.spec.training) return true;  // it saves by itself, or not
   std::string folder = str_cat(kWorkFolder, "/checkpoints");
   if (!checkpoint.location.empty()) {
     const auto path = api::location_path(checkpoint.location);

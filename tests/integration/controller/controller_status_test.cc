@@ -16,9 +16,11 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr Duration kPatience = 60s;
+// Its checkpoints outlive its pods: else its progress ends with them.
 constexpr char kJob[] = R"({
   "apiVersion": "paceline.dev/v1alpha1", "kind": "TrainingJob", "metadata": {"name": "first", "namespace": "default"},
-  "spec": {"replicaSpecs": {"worker": {"replicas": 1}}, "training": {
+  "spec": {"replicaSpecs": {"worker": {"replicas": 1, "template": {"spec": {
+    "containers": [{"name": "trainer"}], "volumes": [{"name": "paceline", "nfs": {"server": "s", "path": "/"}}]}}}}, "training": {
     "model": {"type": "mlp", "hidden": [8], "classes": 2}, "data": {"format": "csv", "train": {"inputs": "train.csv"}},
     "optimizer": {"type": "SGD", "learningRate": 0.1}, "globalBatchSize": 8, "steps": 1000000}}})";
 constexpr char kStatusWrite[] =

@@ -70,7 +70,9 @@ TEST(CachedFiles, OfCheckpointsRankZerosTemplateDecides) {
     EXPECT_TRUE(keeps_checkpoints(job, object)) << mine;
   }
   job.spec.checkpoint = {};
-  EXPECT_TRUE(keeps_checkpoints(job, Json::object())) << "it makes none";
+  EXPECT_FALSE(keeps_checkpoints(job, Json::object())) << "members save as they leave, and by request";
+  job.spec.training.reset();
+  EXPECT_TRUE(keeps_checkpoints(job, Json::object())) << "a program of its own saves by itself";
 }
 
 }  // namespace
