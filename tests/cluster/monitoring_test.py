@@ -87,7 +87,8 @@ class MonitoringTest(JobCase):
         self.assertEqual(prometheus.query("sum(leader_election_master_status)"), [({}, 1)])
         self.assertEqual(prometheus.query('sum(paceline_jobs{phase="Running"})'), [({}, 2)])
         self.assertEqual(prometheus.query('max(paceline_job_target_steps{job_name="ring"})'), [({}, 100_000_000)])
-        self.assertGreater(prometheus.query('max(paceline_job_checkpoint_step{job_name="ring"})')[0][1], 0)
+        processes.wait_until("the step of a checkpoint", SERIES_SECONDS,
+                             lambda: prometheus.query('max(paceline_job_checkpoint_step{job_name="ring"})')[0][1] > 0, self.job_story)
         self.assert_rules_are_well(prometheus)
         self.assert_page_is_well(pods)
 
