@@ -115,6 +115,10 @@ void CoordinatorCore::Impl::on(const Attached& in) {
     if (places_.successor() == nullptr) places_.add_successor(*gone);
   }
   Slot& slot = *places_.slot_for(in.hello.role(), in.hello.index(), number);
+  if (const Slot* other = places_.other_known_as(in.hello.member_id(), slot)) {
+    return refuse(in.stream, str_cat("its member_id, ", in.hello.member_id(), ", is ", other->name(),
+                                     "'s: each process has its own"));
+  }
   if (slot.observes()) return attach_observer(slot, in);
   if (is_final(state_) || stopping_) {
     return refuse(in.stream, str_cat("the job has ended: ", reason_), state_ == JobState::kFinished);

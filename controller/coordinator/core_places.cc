@@ -73,6 +73,13 @@ Slot* Places::slot_of(int role, std::int64_t index) {
   return it == slots_.end() ? nullptr : &*it;
 }
 
+const Slot* Places::other_known_as(const std::string& member_id, const Slot& slot) const {
+  const auto it = std::ranges::find_if(slots_, [&](const Slot& s) {
+    return &s != &slot && s.hello && s.hello->member_id() == member_id && (s.attached() || s.rank >= 0);
+  });
+  return it == slots_.end() ? nullptr : &*it;
+}
+
 Slot* Places::successor() {
   return members_ > 0 && slots_[members_ - 1].successor ? &slots_[members_ - 1] : nullptr;
 }

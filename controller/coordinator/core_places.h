@@ -106,6 +106,8 @@ class Places {
   const Slot* leader() const { return const_cast<Places*>(this)->leader(); }
   Slot* slot_of(StreamId stream);
   Slot* slot_of(int role, std::int64_t index);
+  // A slot but this one whose member has said this id, and is there or in the view; null: none.
+  const Slot* other_known_as(const std::string& member_id, const Slot& slot) const;
 
   int standby() const { return standby_; }  // of those that train so many wait until another one is lost
   bool someone_attached() const;

@@ -69,6 +69,27 @@ TEST(ResumeTest, MembersGoOnFromCheckpointsWhereOthersHaveFinishedBeforeAnybodyK
   EXPECT_TRUE(effects.send[0].message.welcome().training().checkpoint().resume());
 }
 
+// Found by fuzzing: a view had such a member twice, and neither knew its rank.
+TEST(CoreTest, AMemberIdIsOneMembersOnly) {
+  CoordinatorCore core(good(), TimePoint());
+  const auto attach = [&](std::uint64_t stream, v1::RoleKind role, std::uint32_t index) {
+    v1::Hello hello;
+    hello.set_protocol_version(kProtocolVersion);
+    hello.set_member_id("the-same");
+    hello.set_job(good().job);
+    hello.set_role(role);
+    hello.set_index(index);
+    return core.step(Attached{{stream}, hello}, TimePoint());
+  };
+  EXPECT_TRUE(attach(1, v1::ROLE_WORKER, 0).close.empty());
+  const Effects second = attach(2, v1::ROLE_WORKER, 1);
+  ASSERT_EQ(second.close.size(), 1u);
+  EXPECT_EQ(second.close[0].value, 2u);
+  ASSERT_EQ(core.report(TimePoint()).members.size(), 4u);
+  EXPECT_EQ(core.report(TimePoint()).members[2].member_id, "");
+  EXPECT_EQ(attach(3, v1::ROLE_WORKER, 0).close.size(), 1u) << "the member itself comes by another stream";
+}
+
 TEST(ValidateTest, NamesWhatIsWrong) {
   EXPECT_TRUE(validate(good()).ok());
   struct Case {
