@@ -98,11 +98,9 @@ inline constexpr char kUnknownPhase[] = "Unknown";
 // The reason of one whose owner ended without a word: all else is as that wrote it last.
 inline constexpr char kOwnerLost[] = "OwnerLost";
 
-// The reasons of one whose owner does not write what is told of it: it is stopped, or can't write.
-inline constexpr char kOwnerStopped[] = "OwnerStopped";
-inline constexpr char kStatusOld[] = "StatusOld";
+// Its owner does not write what is told of it.
 inline bool is_stale(const RunState& state) {
-  return state.reason == kOwnerStopped || state.reason == kStatusOld;
+  return state.reason == api::kOwnerStopped || state.reason == api::kStatusOld;
 }
 
 // A run that is finished has no owner that trains it.

@@ -271,7 +271,7 @@ absl::StatusOr<RunState> RunStore::read(const std::string& name) const {
 RunState RunStore::with_owner(RunState state) {
   if (state.owner_pid == 0) return state;
   if (!stands_still(state.owner_pid)) return with_age(std::move(state));
-  state.reason = kOwnerStopped;
+  state.reason = api::kOwnerStopped;
   state.message =
       str_cat("the `paceline run` that owns this run (pid ", state.owner_pid,
               ") is stopped (ctrl-Z, SIGSTOP), and what is told here is of the time before; `kill -CONT ",
@@ -286,7 +286,7 @@ RunState RunStore::with_age(RunState state) {
   const auto written = kube::parse_time(state.written);
   const Duration age = written ? SystemClock().wall_now() - *written : Duration();
   if (age < kOldStatus) return state;
-  state.reason = kStatusOld;
+  state.reason = api::kStatusOld;
   state.message =
       str_cat("its status was written ", format_duration(age), " ago, and its owner (pid ", state.owner_pid,
               ") lives: what is told here is of that time; see whether there is room in ", state.folder);

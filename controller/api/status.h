@@ -24,6 +24,8 @@ namespace paceline::api {
 inline constexpr char kInvalidSpec[] = "InvalidSpec";
 inline constexpr char kCreated[] = "Created", kCheckpointFailed[] = "CheckpointFailed";
 inline constexpr char kStraggling[] = "Straggling";
+// The reasons of a run whose owner does not write what is told of it: it is stopped, or can't write.
+inline constexpr char kOwnerStopped[] = "OwnerStopped", kStatusOld[] = "StatusOld";
 // The types of status.conditions that are ours; those of phases are called as they are. All others are
 // somebody else's (a queue's, a user's): a job's status has them, but nobody here goes by them or writes
 // them.

@@ -5,7 +5,9 @@
 #include <string_view>
 
 #include "base/text.h"
+#include "controller/api/status.h"
 #include "controller/cluster/kube/times.h"
+#include "controller/plan/elastic.h"
 
 namespace paceline::dashboard {
 
@@ -90,6 +92,20 @@ void add_progress(const Json& object, Json& row) {
   if (samples && *samples > 0 && per_step) row["stepsPerSecond"] = *samples / *per_step;
 }
 
+// What `paceline get` says beside the phase of one that goes on: nobody writes what is told of it, members
+// lack, saves fail.
+std::string warning_of(const Json& object) {
+  if (has_ended(object) || kube::flag_at(object, {"spec", "runPolicy", "suspend"})) return "";
+  const std::string& reason = kube::text_at(object, {"status", "reason"});
+  if (reason == api::kOwnerStopped || reason == api::kStatusOld || reason == plan::kTooFewMembers)
+    return kube::text_at(object, {"status", "message"});
+  for (const Json& each : kube::list_at(object, {"status", "conditions"})) {
+    if (kube::text_at(each, {"type"}) == api::kCheckpointFailed && kube::text_at(each, {"status"}) == "True")
+      return str_cat("saves fail: ", kube::text_at(each, {"message"}));
+  }
+  return "";
+}
+
 }  // namespace
 
 std::string phase_of(const Json& object) {
@@ -137,6 +153,7 @@ Json job_row(const Json& object, WallTime now) {
   const Json::array_t& stragglers = kube::list_at(object, {"status", "stragglers"});
   row["stragglers"] = stragglers.size();
   if (!stragglers.empty()) set_text(row, "stragglerText", kube::text_at(stragglers.front(), {"message"}));
+  set_text(row, "warning", warning_of(object));
   set_text(row, "model", kube::text_at(object, {"spec", "training", "model", "type"}));
   const std::string& strategy = kube::text_at(object, {"spec", "strategy", "type"});
   const bool trains = kube::at(object, {"spec", "training"}).is_object();

@@ -36,6 +36,7 @@ export interface Row {
   restarts?: number;
   stragglers?: number;
   stragglerText?: string;
+  warning?: string; // what `paceline get` says beside its phase
   model?: string;
   strategy?: string;
   device?: string;

@@ -38,18 +38,20 @@ export const DEFAULT_QUERY: Query = {
   descending: true,
 };
 
-// Somebody should look at it: it failed, it starts again, or a member holds the others back.
+// Somebody should look at it: it failed, it starts again, or something holds it up.
 export function needsLook(row: Row): boolean {
   return (
     row.deleted === undefined &&
     (row.phase === "Failed" ||
       row.phase === "Restarting" ||
       row.phase === "Unknown" ||
+      row.warning !== undefined ||
       (row.phase === "Running" && (row.stragglers ?? 0) > 0))
   );
 }
 
 export function note(row: Row): string {
+  if (row.warning !== undefined) return row.warning;
   if ((row.stragglers ?? 0) > 0 && row.phase === "Running") return row.stragglerText ?? `${row.stragglers} stragglers`;
   return row.phase === "Running" ? "" : (row.reason ?? "");
 }

@@ -198,6 +198,14 @@ function Notes({ job, ask }: { job: Job; ask: (action: ActionName, member?: stri
           </div>
         </div>
       )}
+      {job.row.warning && (
+        <div class="note note-warning" role="note">
+          <Icon name="warning" />
+          <div>
+            <p>{job.row.warning}</p>
+          </div>
+        </div>
+      )}
       {(status.stragglers ?? []).map((each, i) => (
         <StragglerNote key={i} job={job} straggler={each} ask={(member) => ask("replace", member)} />
       ))}

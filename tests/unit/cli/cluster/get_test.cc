@@ -119,7 +119,7 @@ TEST_F(ClusterTest, AJobWhoseSavesFailSaysSo) {
 TEST_F(ClusterTest, ARunWhoseStatusIsOldSaysSo) {
   JobView run;
   run.run.emplace().phase = "Running";
-  run.run->reason = kStatusOld;
+  run.run->reason = api::kStatusOld;
   EXPECT_EQ(job_rows({run}, false, false, WallTime()).at(0).at(1), "Running, stale");
 }
 

@@ -149,7 +149,7 @@ TEST_F(RunStoreTest, AStatusThatItsOwnerDoesNotWriteIsOld) {
   }
   state.written = format_wall_time(now - std::chrono::hours(1));
   ASSERT_TRUE((*run)->write_state(state, false).ok());
-  EXPECT_EQ(store_.get("a")->reason, kStatusOld);
+  EXPECT_EQ(store_.get("a")->reason, api::kStatusOld);
   EXPECT_TRUE(is_stale(*store_.get("a")));
   EXPECT_EQ(store_.get("a")->phase, "Running");
 }

@@ -53,7 +53,7 @@ TEST(DashboardTest, TheViewsMembersAreThoseInIt) {
 
 TEST(DashboardTest, StaleStatusIsMarked) {
   RunState state = running();
-  for (const char* const reason : {kOwnerStopped, kStatusOld}) {
+  for (const char* const reason : {api::kOwnerStopped, api::kStatusOld}) {
     state.reason = reason;
     EXPECT_NE(render_dashboard(state, Terminal{})[0], render_dashboard(running(), Terminal{})[0]) << reason;
   }

@@ -76,6 +76,24 @@ TEST(JobRowTest, UnknownFieldsAreLeftOut) {
     EXPECT_FALSE(row.contains(key)) << key;
 }
 
+TEST(JobRowTest, ARowWarnsOfWhatGetSaysBesideThePhase) {
+  for (const char* reason : {"OwnerStopped", "StatusOld", "TooFewMembers"}) {
+    Json object = cluster_job();
+    object["status"]["reason"] = reason;
+    object["status"]["message"] = "of the time before";
+    EXPECT_EQ(job_row(object, kNow)["warning"], "of the time before") << reason;
+  }
+  Json object = cluster_job();
+  const Json failed = {{"type", "CheckpointFailed"}, {"status", "True"}, {"message", "no space"}};
+  object["status"]["conditions"] = Json::array({failed});
+  EXPECT_EQ(job_row(object, kNow)["warning"], "saves fail: no space");
+  object["spec"]["runPolicy"]["suspend"] = true;
+  EXPECT_FALSE(job_row(object, kNow).contains("warning"));
+  object["spec"]["runPolicy"]["suspend"] = false;
+  object["status"]["conditions"][0]["status"] = "False";
+  EXPECT_FALSE(job_row(object, kNow).contains("warning"));
+}
+
 TEST(JobRowTest, RunsTellMore) {
   Json run = cluster_job();
   run["status"]["run"] = {{"phase", "Running"},

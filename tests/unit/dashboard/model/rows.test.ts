@@ -71,6 +71,9 @@ test("NoteSaysTheStragglerOrTheReason", () => {
   assert.equal(note(row("a", { phase: "Failed", reason: "MemberExited" })), "MemberExited");
   assert.equal(note(row("a", { reason: "Training" })), "");
   assert.equal(needsLook(row("a", { phase: "Succeeded", stragglers: 1 })), false);
+  const stale = row("a", { warning: "its owner is stopped", stragglers: 1 });
+  assert.equal(note(stale), "its owner is stopped");
+  assert.equal(needsLook(stale), true);
 });
 
 test("VisibleRangeStaysWithinTheRows", () => {
