@@ -251,9 +251,10 @@ void JobQuestions::yaml(Call call) {
 }
 
 void JobQuestions::next(Call call) {
-  const Json steps =
-      call.past ? Json{{"decisions", Json::array()}} : next_steps_json(*call.object, clock_.wall_now());
-  call.answer(json_answer(kube::dump(steps)));
+  work(std::move(call), [this](const Call& of, const std::stop_token&) -> absl::StatusOr<HttpAnswer> {
+    if (of.past) return json_answer(kube::dump({{"decisions", Json::array()}}));
+    return json_answer(kube::dump(next_steps_json(*of.object, clock_.wall_now())));
+  });
 }
 
 void JobQuestions::past(Call call) {

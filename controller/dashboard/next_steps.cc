@@ -1,22 +1,22 @@
 #include "controller/dashboard/next_steps.h"
 
-#include <algorithm>
 #include <chrono>
 #include <optional>
 #include <string>
 #include <utility>
 
 #include "base/text.h"
+#include "controller/cluster/kube/job_object.h"
+#include "controller/cluster/kube/status_json.h"
 #include "controller/cluster/kube/times.h"
 #include "controller/dashboard/job_row.h"
+#include "controller/plan/restart_budget.h"
 
 namespace paceline::dashboard {
 
 namespace {
 
 using kube::Json;
-
-constexpr std::int64_t kBackoffLimit = 6;  // where the job says none
 
 Json decision(std::string text, std::optional<double> in = std::nullopt) {
   return {{"text", std::move(text)}, {"in", in ? Json(*in) : Json()}};
@@ -38,12 +38,14 @@ void add_restarts(const Json& object, WallTime now, Json& decisions) {
     if (const auto wait = seconds_until(kube::at(each, {"notBefore"}), now))
       decisions.push_back(decision(str_cat("A new pod takes the place of ", member_name(each)), wait));
   }
-  const Json& limit = kube::at(object, {"spec", "runPolicy", "backoffLimit"});
-  const std::int64_t most = limit.is_number_integer() ? limit.get<std::int64_t>() : kBackoffLimit;
-  const std::int64_t in_a_row = kube::integer_at(restarts, {"inARow"});
-  decisions.push_back(decision(str_cat("If a member fails, the job goes on without it or restarts; ",
-                                       std::max<std::int64_t>(0, most - in_a_row), " of ", most,
-                                       " restarts in a row are left before it fails")));
+  const api::Parsed parsed = kube::parse_job(object, kube::job_metadata(object));
+  if (!parsed.job) return;
+  const api::Status status = kube::status_from_json(kube::at(object, {"status"}));
+  const plan::RestartBudget budget = plan::restart_budget(*parsed.job, status.restarts, now);
+  decisions.push_back(
+      decision(str_cat(budget.is_used_up() ? "The next failure that counts ends the job"
+                                           : "If a member fails, the job goes on without it or restarts",
+                       "; ", plan::text_of(budget))));
 }
 
 void add_stragglers(const Json& object, Json& decisions) {

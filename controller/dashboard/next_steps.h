@@ -1,7 +1,7 @@
 #pragma once
 
 // The next decisions about a job, as far as its status tells: when it begins again, what is done about slow
-// members, how many restarts are left. Pure.
+// members, how many restarts are left (of a spec that can be run). Pure.
 
 #include "base/clock.h"
 #include "controller/cluster/kube/json.h"

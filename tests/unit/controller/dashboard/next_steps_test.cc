@@ -1,8 +1,10 @@
 #include "controller/dashboard/next_steps.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "controller/cluster/kube/times.h"
+#include "controller/plan/restart_budget.h"
 
 namespace paceline::dashboard {
 namespace {
@@ -27,17 +29,42 @@ TEST(NextStepsTest, PausesBeforeRestartsAreCounted) {
       "notBefore": "2026-01-01T00:00:08Z",
       "replacements": [{"role": "ps", "index": 1, "notBefore": "2026-01-01T00:00:03Z"},
                        {"role": "ps", "index": 0, "notBefore": "2025-01-01T00:00:00Z"}]}}})");
-  ASSERT_EQ(next.size(), 3U);
+  ASSERT_EQ(next.size(), 2U);
   EXPECT_EQ(next[0]["in"], 8.0);
   EXPECT_EQ(next[1]["in"], 3.0);
-  EXPECT_TRUE(next[2]["in"].is_null());
+}
+
+// By spec.runPolicy, as the planner counts them: an eviction costs nothing, and inARow is of pauses alone.
+TEST(NextStepsTest, RestartsLeftAreThePlanners) {
+  const auto left = [](const char* run_policy, int failures) {
+    Json job = Json::parse(R"({"metadata": {"name": "digits", "namespace": "a"},
+        "spec": {"replicaSpecs": {"worker": {"replicas": 2, "template": {"spec": {
+            "containers": [{"name": "trainer", "image": "i"}]}}}}},
+        "status": {"phase": "Running", "restarts": {"inARow": 1, "byCause": [
+            {"role": "worker", "cause": "Evicted", "count": 9}]}}})");
+    job["spec"]["runPolicy"] = Json::parse(run_policy);
+    Json& restarts = job["status"]["restarts"];
+    restarts["byCause"].push_back({{"role", "worker"}, {"cause", "Exited"}, {"count", failures}});
+    restarts["recent"] = Json::parse(R"([{"at": "2025-12-31T23:00:00Z", "count": 2},
+                                         {"at": "2025-12-31T23:59:00Z", "count": 1}])");
+    const Json next = next_steps_json(job, kLookedAt)["decisions"];
+    EXPECT_EQ(next.size(), 1U);
+    return next.empty() ? "" : next[0]["text"].get<std::string>();
+  };
+  const auto ends_with = [](const plan::RestartBudget& budget) {
+    return ::testing::EndsWith("; " + plan::text_of(budget));
+  };
+  EXPECT_THAT(left("{}", 6), ends_with({6, 6, {}}));
+  EXPECT_THAT(left("{}", 2), ends_with({2, 6, {}}));
+  EXPECT_THAT(left(R"({"backoffLimit": 8, "restartWindowSeconds": 600})", 3),
+              ends_with({1, 8, std::chrono::minutes(10)}));
 }
 
 TEST(NextStepsTest, SlowMembersComeFirst) {
   const Json next = decisions(R"({"status": {"phase": "Running",
       "stragglers": [{"role": "worker", "index": 2, "action": "Replace", "why": "the budget allows it"},
                      {"kind": "AllSlow", "action": "Report"}]}})");
-  EXPECT_EQ(next.size(), 3U);
+  EXPECT_EQ(next.size(), 2U);
 }
 
 }  // namespace
