@@ -32,6 +32,7 @@ export interface HeatSettings {
 interface Props {
   map: HeatMap;
   settings: HeatSettings;
+  slowNow: readonly string[]; // members
   onSettings(settings: HeatSettings): void;
   onZoom(range: [number, number]): void;
   onBack: (() => void) | null;
@@ -165,7 +166,7 @@ function moved(cell: Cell | null, key: string, far: boolean, picture: Picture): 
   };
 }
 
-export function HeatMapChart({ map, settings, onSettings, onZoom, onBack, onWidth }: Props) {
+export function HeatMapChart({ map, settings, slowNow, onSettings, onZoom, onBack, onWidth }: Props) {
   const box = useRef<HTMLDivElement>(null);
   const base = useRef<HTMLCanvasElement>(null);
   const overlay = useRef<HTMLCanvasElement>(null);
@@ -244,7 +245,7 @@ export function HeatMapChart({ map, settings, onSettings, onZoom, onBack, onWidt
     <figure class="heat">
       <figcaption class="heat-head">
         <h2>Step time by rank</h2>
-        <p class="heat-pattern">{patternText(map, pattern)}</p>
+        <p class="heat-pattern">{patternText(map, pattern, slowNow)}</p>
         <span class="gap" />
         <label class="inline">
           Show{" "}
@@ -291,7 +292,7 @@ export function HeatMapChart({ map, settings, onSettings, onZoom, onBack, onWidt
               aria-roledescription="heat map"
               aria-label={
                 `Heat map of ${partName(settings.part)}, ${map.members.length} ranks, ${stepText(map, 0)} to ${stepText(map, map.steps.length - 1)}. ` +
-                `${patternText(map, pattern)} Arrow keys read cells out; Enter twice zooms in, Escape zooms back. A table follows.`
+                `${patternText(map, pattern, slowNow)} Arrow keys read cells out; Enter twice zooms in, Escape zooms back. A table follows.`
               }
               onPointerMove={onMove}
               onPointerDown={onDown}

@@ -18,8 +18,8 @@ export function stepText(map: HeatMap, column: number): string {
   return first === last ? `step ${withCommas(first)}` : `steps ${withCommas(first)} to ${withCommas(last)}`;
 }
 
-// What a person would see, in a sentence.
-export function patternText(map: HeatMap, pattern: Pattern): string {
+// What a person would see, in a sentence. `slowNow`: the members that are found to be slow at present.
+export function patternText(map: HeatMap, pattern: Pattern, slowNow: readonly string[] = []): string {
   switch (pattern.kind) {
     case "none":
       return "No rank stands out.";
@@ -35,8 +35,10 @@ export function patternText(map: HeatMap, pattern: Pattern): string {
       const more = others.length > 0 ? `, and ${others.length} more` : "";
       return `${when}: ${memberText(map, first!.row)}, ${factor(first!.factor)} the median${more}.`;
     }
-    case "rotating":
-      return `The slow rank rotates: ${pattern.rows} ranks in turn, in ${fixed(pattern.share * 100, 0)} % of the columns; none stays slow.`;
+    case "rotating": {
+      const now = slowNow.length === 0 ? "none stays slow" : `${slowNow.join(", ")} ${slowNow.length === 1 ? "is" : "are"} slow now`;
+      return `The slow rank rotates: ${pattern.rows} ranks in turn, in ${fixed(pattern.share * 100, 0)} % of the columns; ${now}.`;
+    }
     case "hiccups": {
       const worst = pattern.cells[0]!;
       return (

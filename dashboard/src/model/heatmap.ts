@@ -110,44 +110,73 @@ export type Pattern =
   | { kind: "hiccups"; cells: { row: number; column: number; factor: number }[] };
 
 const SLOW = 1.25;
-const STAYS = 0.7; // of the columns from its first slow one to its last
-const LONG = 0.1; // of all columns
-const OFTEN = 0.25; // of all columns
+const STAYS = 0.7; // of the known columns from the first slow one of a run to its last
+const LONG = 0.1; // of all known columns
+const OFTEN = 0.25; // of all known columns
 const TURNS = 3;
 const FEW = 8;
+const NO_CHANCE = 16; // columns: a shorter run may be chance where its row is often slow
 
-// What a person would see, in numbers. A row stays slow when it is so nearly without a break over a tenth of the columns; three or more that do so
-// one after another take turns, as do rows that are slow in a quarter of the columns together. What is left are hiccups.
+// What a person would see, in numbers. A row stays slow when it is so nearly without a break over a tenth of the columns, whatever it was before and
+// after; three or more that do so one after another take turns, as do rows that are slow in a quarter of the columns together. What is left are
+// hiccups. Columns of which nothing is known count nowhere.
 export function patternOf(matrix: Matrix): Pattern {
+  const columns = matrix.medians.filter((typical) => typical > 0).length;
   const staying: SlowRow[] = [];
   const cells: { row: number; column: number; factor: number }[] = [];
   const slowColumns = new Set<number>();
   const slowRows = new Set<number>();
   for (let row = 0; row < matrix.rows; ++row) {
-    const own: { row: number; column: number; factor: number }[] = [];
+    let slow = 0;
     for (let column = 0; column < matrix.columns; ++column) {
       const factor = ratioAt(matrix, row, column);
-      if (factor >= SLOW) own.push({ row, column, factor });
+      if (!(factor >= SLOW)) continue;
+      ++slow;
+      slowColumns.add(column);
+      slowRows.add(row);
+      cells.push({ row, column, factor });
     }
-    if (own.length === 0) continue;
-    slowRows.add(row);
-    for (const cell of own) {
-      slowColumns.add(cell.column);
-      cells.push(cell);
-    }
-    const from = own[0]!.column;
-    const to = own[own.length - 1]!.column;
-    const span = to - from + 1;
-    if (span >= Math.max(4, LONG * matrix.columns) && own.length >= STAYS * span)
-      staying.push({ row, factor: own.reduce((sum, cell) => sum + cell.factor, 0) / own.length, from, to });
+    const run = longestRun(matrix, row);
+    if (!run || run.known < Math.max(4, LONG * columns)) continue;
+    if (run.known < NO_CHANCE && 2 * (slow - run.slow) > run.slow) continue;
+    staying.push({ row, factor: run.sum / run.slow, from: run.from, to: run.to });
   }
   if (cells.length === 0) return { kind: "none" };
-  const rotates = { kind: "rotating", rows: slowRows.size, share: slowColumns.size / matrix.columns } as const;
+  const rotates = { kind: "rotating", rows: slowRows.size, share: slowColumns.size / columns } as const;
   if (staying.length >= TURNS && takeTurns(staying)) return rotates;
   if (staying.length > 0)
     return { kind: "fixed", rows: staying.sort((a, b) => b.factor * (b.to - b.from + 1) - a.factor * (a.to - a.from + 1)) };
-  if (slowColumns.size >= OFTEN * matrix.columns && slowRows.size >= TURNS) return rotates;
+  if (slowColumns.size >= OFTEN * columns && slowRows.size >= TURNS) return rotates;
   return { kind: "hiccups", cells: cells.sort((a, b) => b.factor - a.factor).slice(0, FEW) };
+}
+
+interface Run {
+  from: number;
+  to: number;
+  known: number; // columns
+  slow: number; // of them
+  sum: number; // of the slow ones' factors
+  weight: number;
+}
+
+// The columns in which a row is slow nearly without a break: the stretch of the greatest sum, where a slow column counts 1 - STAYS and another one
+// -STAYS (Kadane). It begins and ends with a slow column; null: there is none.
+function longestRun(matrix: Matrix, row: number): Run | null {
+  let best: Run | null = null;
+  let [from, known, slow, sum, weight] = [0, 0, 0, 0, 0];
+  for (let column = 0; column < matrix.columns; ++column) {
+    const factor = ratioAt(matrix, row, column);
+    if (Number.isNaN(factor)) continue;
+    if (weight <= 0) [from, known, slow, sum, weight] = [column, 0, 0, 0, 0];
+    ++known;
+    weight -= STAYS;
+    if (factor < SLOW) continue;
+    ++slow;
+    sum += factor;
+    weight += 1;
+    if (!best || weight > best.weight) best = { from, to: column, known, slow, sum, weight };
+  }
+  return best;
 }
 
 function takeTurns(rows: readonly SlowRow[]): boolean {

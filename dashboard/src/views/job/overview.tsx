@@ -7,6 +7,7 @@ import { DEFAULT_HEAT, HeatMapChart, type HeatSettings } from "../../charts/heat
 import { LineChart, type Flag } from "../../charts/line_chart.tsx";
 import { accuracyText, aucText, humanSeconds, lossText, short, shortPercent, stepsPerSecond } from "../../format/numbers.ts";
 import { columnsFor, partsOf } from "../../model/heatmap.ts";
+import { memberName } from "../../model/members.ts";
 import { jobHref } from "../../model/route.ts";
 import { alignLines, evaluationsOf, pointsOf, type Axis, type Line } from "../../model/series.ts";
 import { replaceAddress } from "../../state/app.ts";
@@ -147,6 +148,7 @@ function Heat({ job, path, params, newer }: TabProps) {
     <HeatMapChart
       map={map}
       settings={shown}
+      slowNow={(job.object.status?.stragglers ?? []).filter((each) => each.kind !== "AllSlow").map(memberName)}
       onSettings={(next) => write(next, zoom)}
       onZoom={(range) => {
         setBefore([...before, zoom]);

@@ -34,6 +34,14 @@ test("PatternIsSaidInASentence", () => {
   for (const [slow, expected] of cases) assert.equal(said(mapOf(slow)), expected);
 });
 
+test("MemberThatIsSlowNowIsNotDenied", () => {
+  const map = mapOf((row, column) => (column % 6 === row ? 2 : 1));
+  const pattern = patternOf(matrixOf(map, "step"));
+  const rotates = "The slow rank rotates: 6 ranks in turn, in 100 % of the columns;";
+  assert.equal(patternText(map, pattern, ["worker-1"]), `${rotates} worker-1 is slow now.`);
+  assert.equal(patternText(map, pattern, ["worker-1", "worker-2"]), `${rotates} worker-1, worker-2 are slow now.`);
+});
+
 test("MemberWithoutARankIsCalledByItsName", () => {
   const map = mapOf((row) => (row === 2 ? 2 : 1));
   delete map.members[2]!.rank;

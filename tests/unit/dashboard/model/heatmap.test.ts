@@ -75,6 +75,38 @@ test("RankThatBecomesSlowIsFixedFromThere", () => {
   if (pattern.kind === "fixed") assert.deepEqual([pattern.rows[0]!.row, pattern.rows[0]!.from], [2, 30]);
 });
 
+// 4 ranks and 400 columns: rank 1 is at 9x in the last fifth, whatever else there is.
+function lastFifth(other: (row: number, column: number) => number | null): Value[][] {
+  return Array.from({ length: 4 }, (_, row) =>
+    Array.from({ length: 400 }, (_, column) => {
+      const factor = other(row, column);
+      return factor === null ? null : 100 * (row === 1 && column >= 320 ? 9 : factor);
+    }),
+  );
+}
+
+test("HiccupBeforeDoesNotHideTheRankThatStaysSlow", () => {
+  const cases: [string, (row: number, column: number) => number | null][] = [
+    ["a hiccup in the first column", (row, column) => (row === 1 && column === 0 ? 30 : 1)],
+    ["a hiccup of another rank", (row, column) => (row === 2 && column === 7 ? 30 : 1)],
+    ["every second column unknown", (_, column) => (column % 2 === 1 ? null : 1)],
+    ["every rank at times slow", (row, column) => ((column * 7 + row) % 4 === 0 ? 1.5 : 1)],
+  ];
+  for (const [name, other] of cases) {
+    const pattern = patternOf(matrixOf(mapOf(lastFifth(other)), "step"));
+    assert.equal(pattern.kind, "fixed", name);
+    if (pattern.kind !== "fixed") continue;
+    assert.deepEqual([pattern.rows.length, pattern.rows[0]!.row, pattern.rows[0]!.from], [1, 1, 320], name);
+    assert.ok(pattern.rows[0]!.factor > 8 && pattern.rows[0]!.factor < 9.001, name);
+  }
+});
+
+test("ShortRunOfARankThatIsOftenSlowIsChance", () => {
+  // In each column another rank is slow; rank 0 also is four times in a row.
+  const slow = (row: number, column: number) => (column < 4 ? row === 0 : (column * 3) % 4 === row);
+  assert.equal(patternOf(matrixOf(mapOf(cells(4, 40, (row, column) => (slow(row, column) ? 2 : 1))), "step")).kind, "rotating");
+});
+
 test("RanksThatTakeTurnsRotate", () => {
   const often = patternOf(matrixOf(mapOf(cells(8, 80, (row, column) => (column % 8 === row ? 2 : 1))), "step"));
   assert.equal(often.kind, "rotating");
