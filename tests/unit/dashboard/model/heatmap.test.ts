@@ -97,7 +97,7 @@ test("HiccupBeforeDoesNotHideTheRankThatStaysSlow", () => {
     assert.equal(pattern.kind, "fixed", name);
     if (pattern.kind !== "fixed") continue;
     assert.deepEqual([pattern.rows.length, pattern.rows[0]!.row, pattern.rows[0]!.from], [1, 1, 320], name);
-    assert.ok(pattern.rows[0]!.factor > 8 && pattern.rows[0]!.factor < 9.001, name);
+    assert.ok(pattern.rows[0]!.factor > 7 && pattern.rows[0]!.factor < 9.001, name);
   }
 });
 
