@@ -130,7 +130,8 @@ function usePicture(map: HeatMap, settings: HeatSettings, isDark: boolean): Pict
     const order = orderRows(map, means, settings.order);
     const nodes = order.map((row) => map.members[row]!.node ?? map.members[row]!.name);
     const labels = order.map((row) => String(map.members[row]!.rank ?? map.members[row]!.name));
-    return { matrix, means, order, labels, nodes, relative: settings.relative, dark: isDark, steps: map.steps };
+    const names = order.map((row) => map.members[row]!.name);
+    return { matrix, means, order, labels, names, nodes, relative: settings.relative, dark: isDark, steps: map.steps };
   }, [matrix, means, settings.order, settings.relative, isDark]);
 }
 

@@ -17,6 +17,7 @@ export interface Picture {
   means: Float32Array;
   order: readonly number[]; // the matrix' row at each place
   labels: readonly string[]; // ranks, by place
+  names: readonly string[]; // of the members, by place
   nodes: readonly string[]; // by place
   relative: boolean;
   dark: boolean;
@@ -32,11 +33,18 @@ export interface Ink {
   hot: string;
 }
 
+const NODE_RIGHT = 38; // of the cells' left edge
+const NAME_WIDTH = 74;
+const MOST_NAMES = 16; // more rows are known by their ranks alone
+
+// Few rows have their members' names between node and rank, where there is room.
 export function frameFor(width: number, rows: number, narrow: boolean): Frame {
   const rowHeight = Math.max(4, Math.min(18, Math.floor(560 / Math.max(1, rows))));
-  return { width, left: narrow ? 30 : 132, top: 34, right: narrow ? 0 : 88, bottom: 20, rowHeight };
+  const names = rows <= MOST_NAMES ? NAME_WIDTH : 0;
+  return { width, left: narrow ? 30 : 132 + names, top: 34, right: narrow ? 0 : 88, bottom: 20, rowHeight };
 }
 
+export const hasNames = (frame: Frame): boolean => frame.left > 132;
 const isNarrow = (frame: Frame): boolean => frame.left < 100;
 export const cellsWidth = (frame: Frame): number => Math.max(10, frame.width - frame.left - frame.right);
 export const heightOf = (frame: Frame, rows: number): number => frame.top + rows * frame.rowHeight + frame.bottom;
@@ -144,19 +152,23 @@ function paintLabels(context: CanvasRenderingContext2D, picture: Picture, frame:
   const slow = (place: number) => isSlow(picture.means[picture.order[place]!]!);
   context.textAlign = "right";
   let nodeBefore = "";
-  const write = (rank: string, node: string, y: number, always: boolean) => {
-    context.fillText(rank, frame.left - 8, y);
-    if (!narrow && (always || node !== nodeBefore)) context.fillText(node, frame.left - 38, y, frame.left - 40);
+  const named = hasNames(frame);
+  const nodeEdge = frame.left - NODE_RIGHT - (named ? NAME_WIDTH : 0);
+  const write = (rank: string, name: string, node: string, y: number, always: boolean) => {
+    context.fillText(named && rank === name ? "-" : rank, frame.left - 8, y);
+    if (named) context.fillText(name, frame.left - NODE_RIGHT, y, NAME_WIDTH - 8);
+    if (!narrow && !(named && node === name) && (always || node !== nodeBefore)) context.fillText(node, nodeEdge, y, nodeEdge - 2);
     nodeBefore = node;
   };
   for (const place of labelledPlaces(picture.labels.length, frame.rowHeight, slow)) {
     context.fillStyle = slow(place) ? ink.text : ink.dim;
     context.font = `${slow(place) ? "600 " : ""}11px system-ui, sans-serif`;
-    write(picture.labels[place]!, picture.nodes[place]!, frame.top + place * frame.rowHeight + frame.rowHeight / 2 + 3.5, slow(place));
+    const y = frame.top + place * frame.rowHeight + frame.rowHeight / 2 + 3.5;
+    write(picture.labels[place]!, picture.names[place]!, picture.nodes[place]!, y, slow(place));
   }
   context.fillStyle = ink.dim;
   context.font = "11px system-ui, sans-serif";
-  if (!narrow) write("rank", "node", frame.top + picture.labels.length * frame.rowHeight + 14, true);
+  if (!narrow) write("rank", "member", "node", frame.top + picture.labels.length * frame.rowHeight + 14, true);
   paintNodeTicks(context, picture, frame, ink);
 }
 

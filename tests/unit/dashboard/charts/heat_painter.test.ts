@@ -4,6 +4,7 @@ import {
   cellAt,
   cellsWidth,
   frameFor,
+  hasNames,
   heightOf,
   labelledPlaces,
   rawRange,
@@ -27,6 +28,13 @@ test("SlowRowsAlwaysHaveALabel", () => {
     labelledPlaces(8, 6, (place) => place === 5),
     [0, 2, 5],
   );
+});
+
+test("FewRowsHaveTheirMembersNames", () => {
+  assert.equal(hasNames(frameFor(1000, 16, false)), true);
+  assert.equal(hasNames(frameFor(1000, 17, false)), false);
+  assert.equal(hasNames(frameFor(400, 4, true)), false);
+  assert.ok(cellsWidth(frameFor(1000, 16, false)) < cellsWidth(frameFor(1000, 17, false)));
 });
 
 test("PointerFindsItsCell", () => {
