@@ -52,6 +52,25 @@ export function alignLines(lines: Points[]): { x: number[]; lines: Line[] } {
   };
 }
 
+// A line without the gaps that the points of other lines on its axis leave: straight from each of its own to the next.
+export function bridged(x: readonly number[], line: Line): Line {
+  const result = [...line];
+  let last = -1;
+  for (let i = 0; i < line.length; ++i) {
+    if (line[i] === null) continue;
+    for (let j = last + 1; last >= 0 && j < i; ++j)
+      result[j] = line[last]! + ((line[i]! - line[last]!) * (x[j]! - x[last]!)) / (x[i]! - x[last]!);
+    last = i;
+  }
+  return result;
+}
+
+// The loss of training, and of evaluations at places of their own between its points.
+export function lossOf(series: Series, axis: Axis): { x: number[]; training: Line; test: Line } {
+  const { x, lines } = alignLines([pointsOf(series, "loss", axis), evaluationsOf(series, "loss", axis)]);
+  return { x, training: bridged(x, lines[0]!), test: lines[1]! };
+}
+
 // The newest value that is known at or before place `at` of the axis.
 export function valueAt(line: Line, at: number): number | null {
   for (let i = Math.min(at, line.length - 1); i >= 0; --i) {

@@ -7,7 +7,7 @@ import { LineChart } from "../charts/line_chart.tsx";
 import * as text from "../format/numbers.ts";
 import { deltaOf, type Better } from "../model/delta.ts";
 import { compareHref, jobHref } from "../model/route.ts";
-import { alignLines, evaluationsOf, pointsOf, type Axis, type Points } from "../model/series.ts";
+import { alignLines, bridged, evaluationsOf, pointsOf, type Axis, type Points } from "../model/series.ts";
 import { replaceAddress } from "../state/app.ts";
 import { useCell } from "../state/cell.ts";
 import { hearJobs, jobsState, reloadJobs } from "../state/live.ts";
@@ -110,7 +110,7 @@ function Curves({ a, b, names, axis }: { a: Series; b: Series; names: [string, s
       { title: "Learning rate", format: text.short, ...pair((s) => pointsOf(s, "learningRate", axis), false) },
     ].map((chart) => ({
       ...chart,
-      lines: chart.lines.map((line) => ({ ...line, values: chart.title === "Accuracy" ? line.values : bridged(line.values) })),
+      lines: chart.lines.map((line) => ({ ...line, values: chart.title === "Accuracy" ? line.values : bridged(chart.x, line.values) })),
     }));
   }, [a, b, axis, names[0], names[1]]);
   return (
@@ -120,19 +120,6 @@ function Curves({ a, b, names, axis }: { a: Series; b: Series; names: [string, s
       ))}
     </div>
   );
-}
-
-// Two jobs seldom have points at the same places: the gaps that the other one's points leave are filled between a line's own.
-function bridged(line: (number | null)[]): (number | null)[] {
-  const result = [...line];
-  let last = -1;
-  for (let i = 0; i < line.length; ++i) {
-    if (line[i] === null) continue;
-    if (last >= 0 && i - last > 1)
-      for (let j = last + 1; j < i; ++j) result[j] = line[last]! + ((line[i]! - line[last]!) * (j - last)) / (i - last);
-    last = i;
-  }
-  return result;
 }
 
 const Options = memo(function Options({ ids }: { ids: readonly string[] }) {

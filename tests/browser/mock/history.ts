@@ -38,7 +38,7 @@ function trainingOf(job: MockJob, version: string, points: number): Series {
     samplesPerSecond: step.map((s) => ((8 * SAMPLES) / (s >= slowSince ? factor : 1)) * (1 + 0.03 * around(job.story.seed, s, 5))),
     evaluations: step.flatMap((s, i) =>
       i % Math.max(1, Math.floor(step.length / 20)) === 0
-        ? [{ step: s, loss: job.lossAt(s) + 0.08, accuracy: job.accuracyAt(s), seconds: seconds[i] ?? 0 }]
+        ? [{ step: s + (stepsPerPoint >> 1), loss: job.lossAt(s) + 0.08, accuracy: job.accuracyAt(s), seconds: seconds[i] ?? 0 }]
         : [],
     ),
   };

@@ -9,7 +9,7 @@ import { accuracyText, aucText, humanSeconds, lossText, short, shortPercent, ste
 import { columnsFor, partsOf } from "../../model/heatmap.ts";
 import { memberName } from "../../model/members.ts";
 import { jobHref } from "../../model/route.ts";
-import { alignLines, evaluationsOf, pointsOf, type Axis, type Line } from "../../model/series.ts";
+import { alignLines, evaluationsOf, lossOf, pointsOf, type Axis, type Line } from "../../model/series.ts";
 import { replaceAddress } from "../../state/app.ts";
 import { useFollow, useResource, useThrottled } from "../../state/resource.ts";
 import { Empty, ErrorBox, Loaded, Loading, Segmented } from "../common.tsx";
@@ -41,19 +41,19 @@ function Charts({
   trains: boolean;
 }) {
   const charts = useMemo(() => {
-    const loss = alignLines([pointsOf(series, "loss", axis), evaluationsOf(series, "loss", axis)]);
+    const loss = lossOf(series, axis);
     const hasAuc = (series.evaluations ?? []).some((each) => each.auc !== undefined);
     const quality = alignLines([evaluationsOf(series, hasAuc ? "auc" : "accuracy", axis)]);
     const rate = alignLines([pointsOf(series, "learningRate", axis)]);
     const speed = alignLines([pointsOf(series, "stepsPerSecond", axis)]);
-    const tested = loss.lines[1]!.some((value) => value !== null);
+    const tested = loss.test.some((value) => value !== null);
     return {
       hasAuc,
       loss: {
         x: loss.x,
         lines: [
-          { name: "training", values: loss.lines[0]!, tone: 1 as const },
-          ...(tested ? [{ name: "test", values: loss.lines[1]!, tone: 2 as const, points: true }] : []),
+          { name: "training", values: loss.training, tone: 1 as const },
+          ...(tested ? [{ name: "test", values: loss.test, tone: 2 as const, points: true }] : []),
         ],
       },
       quality: { x: quality.x, lines: [{ name: hasAuc ? "AUC" : "accuracy", values: quality.lines[0]!, tone: 2 as const, points: true }] },

@@ -1,7 +1,16 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Series } from "../../../../dashboard/src/api/types.ts";
-import { alignLines, evaluationsOf, pointsOf, samplePlaces, summaryOf, valueAt } from "../../../../dashboard/src/model/series.ts";
+import {
+  alignLines,
+  bridged,
+  evaluationsOf,
+  lossOf,
+  pointsOf,
+  samplePlaces,
+  summaryOf,
+  valueAt,
+} from "../../../../dashboard/src/model/series.ts";
 
 const SERIES: Series = {
   version: "1",
@@ -40,6 +49,15 @@ test("LinesShareOneAxis", () => {
       [null, 200, 300],
     ],
   });
+});
+
+test("GapsOfOtherLinesPointsAreFilledStraight", () => {
+  assert.deepEqual(bridged([0, 1, 4, 8, 9], [null, 10, null, 80, null]), [null, 10, 40, 80, null]);
+  assert.deepEqual(bridged([0, 1], [null, null]), [null, null]);
+});
+
+test("EvaluationsLeaveNoGapInTheTrainingLoss", () => {
+  assert.deepEqual(lossOf(SERIES, "step"), { x: [2, 3, 4, 6], training: [3, 2.5, 2, null], test: [null, 2.5, null, null] });
 });
 
 test("ValueUnderThePointerIsTheNewestKnown", () => {
