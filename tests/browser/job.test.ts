@@ -12,7 +12,13 @@ browserTest("HeadSaysHowFarAndWhoIsSlow", {}, async ({ page, mock, open }) => {
   await open(HEADLINE);
   await seen(page.getByText("step 20,000/40,000"));
   await seen(page.getByText(/worker-36 on gpu-05 takes 1.92 times the others' 90.0 ms to compute/));
-  await seen(page.getByText(/HwThermalSlowdown/));
+  assert.equal(
+    await page
+      .locator(".note-warning")
+      .getByText(/HwThermalSlowdown/)
+      .count(),
+    1,
+  );
   await seen(page.getByText("64 of 64"));
   assert.equal(await page.title(), "gpt-medium-pretrain · Paceline");
 });
@@ -31,6 +37,7 @@ browserTest("FailedJobNamesTheFaultAndWhatToDo", {}, async ({ page, open }) => {
   await open("#/jobs/vision/segmentation-v2");
   await seen(page.getByText("worker-3: OutOfMemory"));
   await seen(page.getByText(/the kernel killed it: 32.0 GiB of 32.0 GiB/));
+  assert.match(await page.locator(".note-error").innerText(), /microBatchSize\nlast lines of .*:\nstep 3410 .*\nstep 3411 /);
   await seen(page.getByText("As a consequence: worker-4"));
   await seen(page.getByText("its log: paceline logs segmentation-v2 worker/3 -n vision"));
 });

@@ -94,7 +94,7 @@ export function timelineOf(job: MockJob, now: number): TimelineItem[] {
         kind: "Straggler",
         severity: "Warning",
         title: slow.message!,
-        text: `${slow.evidence}. ${slow.action}: ${slow.why}`,
+        text: `${slow.action}: ${slow.why}`,
         members: [job.memberName(slow.rank)],
       }),
       endSeconds: elapsed,

@@ -160,6 +160,7 @@ export class MockJob {
     const slow = this.slow();
     if (!slow) return null;
     const own = this.times.computeMs * slow.factor;
+    const evidence = "its GPU's clock is 1,110 of 1,980 MHz: HwThermalSlowdown, 91 C";
     return {
       kind: "Slow",
       role: "worker",
@@ -174,8 +175,8 @@ export class MockJob {
       message:
         `${this.memberName(slow.rank)} on ${this.node(slow.rank)} takes ${slow.factor.toFixed(2)} times ` +
         `the others' ${this.times.computeMs.toFixed(1)} ms ` +
-        `to compute: each step is ${(own - this.times.computeMs).toFixed(1)} ms longer`,
-      evidence: "its GPU's clock is 1,110 of 1,980 MHz: HwThermalSlowdown, 91 C",
+        `to compute: each step is ${(own - this.times.computeMs).toFixed(1)} ms longer; ${evidence}`,
+      evidence,
       why: "another pod costs about 95 s, and the steps that are left win that in 2 min",
     };
   }

@@ -98,7 +98,7 @@ function StragglerNote({ job, straggler, ask }: { job: Job; straggler: Straggler
             </span>
           )}
         </p>
-        {straggler.evidence && <p>{straggler.evidence}</p>}
+        {straggler.evidence && !words.includes(straggler.evidence) && <p>{straggler.evidence}</p>}
         {straggler.why && (
           <p class="dim">
             {straggler.action}: {straggler.why}
@@ -120,6 +120,7 @@ function FaultNote({ fault, failed, message }: { fault: Fault; failed: boolean; 
     fault.exitCode !== undefined && `exit code ${fault.exitCode}`,
     fault.signal !== undefined && `signal ${fault.signal}`,
   ].filter(Boolean);
+  const told = failed && message ? message : "";
   const victims = (fault.victims ?? []).map(memberName);
   return (
     <div class={`note ${failed ? "note-error" : "note-quiet"}`}>
@@ -132,9 +133,9 @@ function FaultNote({ fault, failed, message }: { fault: Fault; failed: boolean; 
           </b>{" "}
           <span class="dim">{facts.join(", ")}</span>
         </p>
-        {failed && message && <p>{message}</p>}
+        {told && <p>{told}</p>}
         {(fault.evidence ?? [])
-          .filter((seen) => seen.detail)
+          .filter((seen) => seen.detail && !told.includes(seen.detail))
           .map((seen, i) => (
             <p key={i} class="dim">
               {seen.kind}: {seen.detail}
