@@ -114,6 +114,8 @@ browserTest("TimelineTellsWhatHappened", {}, async ({ page, open }) => {
   await gone(list.getByText("worker-9 stopped answering"));
   await page.getByRole("button", { name: /^Lost/ }).click();
   await seen(list.getByText("worker-9 stopped answering"));
+  assert.equal(await list.locator(".k-evaluation").count(), 0);
+  await page.getByRole("button", { name: /^Evaluation/ }).click();
   await seen(
     list
       .locator(".k-evaluation")

@@ -17,7 +17,10 @@ await page.getByLabel("Token").fill(token);
 await page.getByRole("button", { name: "Sign in" }).click();
 await page.goto(url + path);
 await page.getByText(words).first().waitFor({ timeout: 120_000 });
-for (const kind of hidden) await page.getByRole("button", { name: kind, pressed: true }).click();
+for (const kind of hidden) {
+  const chip = page.getByRole("button", { name: kind, pressed: true });
+  if ((await chip.count()) > 0) await chip.click();
+}
 await page.waitForTimeout(LATER_MS);
 await page.screenshot({ path: file });
 await browser.close();

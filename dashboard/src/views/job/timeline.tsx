@@ -49,8 +49,10 @@ function Item({ item, chosen }: { item: TimelineItem; chosen: boolean }) {
   );
 }
 
+const MANY: ReadonlySet<string> = new Set(["Evaluation"]); // a thousand of them would hide what matters: shown when asked for
+
 function Found({ items, elapsed }: { items: TimelineItem[]; elapsed: number }) {
-  const [hidden, setHidden] = useState<ReadonlySet<string>>(new Set());
+  const [hidden, setHidden] = useState(MANY);
   const [chosen, setChosen] = useState<number | null>(null);
   const toggle = (kind: string) => {
     const next = new Set(hidden);
