@@ -182,6 +182,39 @@ browserTest("LogThatCanNotBeReadSaysWhy", { failsRequests: true }, async ({ page
   await seen(page.getByText("ask for get on pods/log"));
 });
 
+browserTest("LogsOfAJobThatBeginsCome", {}, async ({ page, mock, open }) => {
+  await open("#/jobs/research/long-context-8k/logs");
+  await seen(page.getByRole("heading", { name: "No logs yet" }));
+  await until("the stream", () => mock.listeners === 1);
+  const job = mock.world.jobs.get("research/long-context-8k")!;
+  job.phase = "Running";
+  job.step = 1;
+  mock.world.touch(job);
+  mock.publish();
+  await seen(page.getByRole("log"));
+});
+
+browserTest("LogOfAMemberGoesOnWithItsSuccessor", {}, async ({ page, mock, open }) => {
+  const member = page.getByLabel("Member", { exact: true });
+  await open(`${HEADLINE}/logs`);
+  await seen(page.getByRole("log"));
+  await member.selectOption({ index: 5 });
+  await until("its log", async () => (await member.inputValue()) === "gpt-medium-pretrain-worker-4-0");
+  await until("the stream", () => mock.listeners === 1);
+  const job = mock.world.jobs.get("research/gpt-medium-pretrain")!;
+  const logs = job.logs();
+  const successor = { ...logs[5]!, pod: "gpt-medium-pretrain-worker-4-1", attempt: 1 };
+  job.logs = () => [...logs.map((log, rank) => (rank === 5 ? { ...log, live: false } : log)), successor];
+  mock.world.touch(job);
+  mock.publish();
+  await until("its successor", async () => (await member.locator("option").count()) === logs.length + 1);
+  assert.equal(await member.inputValue(), "gpt-medium-pretrain-worker-4-0");
+  job.logs = () => [...logs.filter((_, rank) => rank !== 5), successor];
+  mock.world.touch(job);
+  mock.publish();
+  await until("the successor's log", async () => (await member.inputValue()) === successor.pod);
+});
+
 browserTest("YamlIsTheJobAsWritten", {}, async ({ page, mock, open }) => {
   await open(`${HEADLINE}/yaml`);
   const yaml = page.getByLabel("The job's YAML");

@@ -20,7 +20,7 @@ import { jobHref } from "../../model/route.ts";
 import { errorFrom, replaceAddress } from "../../state/app.ts";
 import { oncePerFrame } from "../../state/cell.ts";
 import { memo } from "../../state/memo.ts";
-import { useResource } from "../../state/resource.ts";
+import { useFollow, useResource } from "../../state/resource.ts";
 import { Empty, ErrorBox, Loaded } from "../common.tsx";
 import { Icon } from "../icons.tsx";
 import type { TabProps } from "./job.tsx";
@@ -147,7 +147,8 @@ function Follow({ tail, wrap, words, only }: { tail: Tail; wrap: boolean; words:
   );
 }
 
-function OneLog({ path, log, tools }: { path: string; log: Log; tools: ComponentChildren }) {
+function OneLog({ path, log: newest, tools }: { path: string; log: Log; tools: ComponentChildren }) {
+  const [log] = useState(newest); // a log that was live is followed to its end, and not read anew when its pod ends
   const [paused, setPaused] = useState(false);
   const [wrap, setWrap] = useState(false);
   const [only, setOnly] = useState(false);
@@ -213,15 +214,16 @@ function OneLog({ path, log, tools }: { path: string; log: Log; tools: Component
 
 export function Logs({ job, path, params }: TabProps) {
   const logs = useResource((signal) => getLogs(path, signal), [path]);
-  const choose = (pod: string) => replaceAddress(jobHref(job.row.namespace, job.row.name, "logs", new URLSearchParams({ pod })));
+  useFollow(logs.reload, job.version);
+  const choose = ({ pod, member }: Log) =>
+    replaceAddress(jobHref(job.row.namespace, job.row.name, "logs", new URLSearchParams({ pod, member })));
   return (
     <section class="panel panel-log" aria-label="Logs">
       <Loaded resource={logs} what="the list of logs">
         {({ logs: list }) => {
-          const wanted =
-            list.find((log) => log.pod === params.get("pod")) ??
-            [...list].reverse().find((log) => log.member === params.get("member")) ??
-            list[0];
+          // A pod that was chosen stays while it is there; else the newest of its member, or of the first.
+          const newest = (member: string | null | undefined) => [...list].reverse().find((log) => log.member === member);
+          const wanted = list.find((log) => log.pod === params.get("pod")) ?? newest(params.get("member")) ?? newest(list[0]?.member);
           if (!wanted)
             return (
               <Empty title="No logs yet">
@@ -234,7 +236,7 @@ export function Logs({ job, path, params }: TabProps) {
               path={path}
               log={wanted}
               tools={
-                <select aria-label="Member" value={wanted.pod} onChange={(event) => choose(event.currentTarget.value)}>
+                <select aria-label="Member" value={wanted.pod} onChange={(event) => choose(list[event.currentTarget.selectedIndex]!)}>
                   {list.map((log) => (
                     <option key={log.pod} value={log.pod}>
                       {log.member}
