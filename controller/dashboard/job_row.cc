@@ -92,8 +92,8 @@ void add_progress(const Json& object, Json& row) {
   if (samples && *samples > 0 && per_step) row["stepsPerSecond"] = *samples / *per_step;
 }
 
-// What `paceline get` says beside the phase of one that goes on: nobody writes what is told of it, members
-// lack, saves fail.
+// The words that `paceline get` has beside the phase of one that goes on: nobody writes what is told of it,
+// members lack, saves fail.
 std::string warning_of(const Json& object) {
   if (has_ended(object) || kube::flag_at(object, {"spec", "runPolicy", "suspend"})) return "";
   const std::string& reason = kube::text_at(object, {"status", "reason"});

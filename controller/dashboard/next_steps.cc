@@ -5,12 +5,17 @@
 #include <string>
 #include <utility>
 
+#include "base/ids.h"
 #include "base/text.h"
+#include "controller/api/types.h"
+#include "controller/cluster/kube/cached_files.h"
 #include "controller/cluster/kube/job_object.h"
 #include "controller/cluster/kube/status_json.h"
 #include "controller/cluster/kube/times.h"
 #include "controller/dashboard/job_row.h"
+#include "controller/plan/kubernetes_limits.h"
 #include "controller/plan/restart_budget.h"
+#include "controller/reconcile/what_if.h"
 
 namespace paceline::dashboard {
 
@@ -38,20 +43,31 @@ void add_restarts(const Json& object, WallTime now, Json& decisions) {
     if (const auto wait = seconds_until(kube::at(each, {"notBefore"}), now))
       decisions.push_back(decision(str_cat("A new pod takes the place of ", member_name(each)), wait));
   }
-  const api::Parsed parsed = kube::parse_job(object, kube::job_metadata(object));
-  if (!parsed.job) return;
-  const api::Status status = kube::status_from_json(kube::at(object, {"status"}));
-  const plan::RestartBudget budget = plan::restart_budget(*parsed.job, status.restarts, now);
+}
+
+// The answers of `paceline explain`.
+void add_what_if(api::TrainingJob job, const Json& object, WallTime now, Json& decisions) {
+  job.status = kube::status_from_json(kube::at(object, {"status"}));
+  for (const reconcile::WhatIf& each : reconcile::if_a_member_dies(job, plan::kubernetes_limits(), now)) {
+    decisions.push_back(decision(str_cat("If ", paceline::member_name(each.role, each.index),
+                                         " died now: ", reconcile::text_of(each))));
+  }
   decisions.push_back(
-      decision(str_cat(budget.is_used_up() ? "The next failure that counts ends the job"
-                                           : "If a member fails, the job goes on without it or restarts",
-                       "; ", plan::text_of(budget))));
+      decision(str_cat("Restarts: ", plan::text_of(plan::restart_budget(job, job.status.restarts, now)))));
+}
+
+std::string at_resumption(const std::optional<api::TrainingJob>& job, const Json& object) {
+  const bool is_run = kube::at(object, {"status", "run"}).is_object();  // its checkpoints lie on this machine
+  const bool keeps = !job || is_run || kube::keeps_checkpoints(*job, object);
+  return keeps ? "goes on from its newest checkpoint"
+               : "begins anew at step 0: its checkpoints go with its pods";
 }
 
 void add_stragglers(const Json& object, Json& decisions) {
   for (const Json& each : kube::list_at(object, {"status", "stragglers"})) {
     const std::string& action = kube::text_at(each, {"action"});
-    const std::string who = each.contains("role") ? member_name(each) : "all members";
+    const bool all = kube::text_at(each, {"kind"}) == api::name(api::StragglerKind::kAllSlow);
+    const std::string who = all ? "all members" : member_name(each);
     const std::string what = action == "Replace"     ? str_cat("A successor takes over from ", who)
                              : action == "Rebalance" ? str_cat("The share of ", who, " becomes smaller")
                              : action == "Wait"      ? str_cat("Nothing is done about ", who, " yet")
@@ -66,13 +82,16 @@ void add_stragglers(const Json& object, Json& decisions) {
 Json next_steps_json(const Json& object, WallTime now) {
   Json decisions = Json::array();
   const std::string phase = phase_of(object);
+  api::Parsed parsed = kube::parse_job(object, kube::job_metadata(object));
   if (has_ended(object)) {
     decisions.push_back(decision(str_cat("Nothing: the job has ended (", phase, ")")));
   } else if (kube::flag_at(object, {"spec", "runPolicy", "suspend"})) {
-    decisions.push_back(decision("It waits until it is resumed, and goes on from its newest checkpoint"));
+    decisions.push_back(
+        decision(str_cat("It waits until it is resumed, and ", at_resumption(parsed.job, object))));
   } else {
     add_stragglers(object, decisions);
     add_restarts(object, now, decisions);
+    if (parsed.job) add_what_if(*std::move(parsed.job), object, now, decisions);
   }
   return {{"decisions", std::move(decisions)}};
 }

@@ -58,7 +58,7 @@ MAY_INCLUDE = {
     "controller/traces": ["base", "controller/api", "controller/diagnosis", "controller/cluster/kube"],
     "controller/certificates": ["base", "controller/cluster/kube"],
     "controller/dashboard": ["base", "controller/api", "controller/cluster/kube", "controller/history", "controller/jobs",
-                             "controller/plan", "controller/web"],
+                             "controller/plan", "controller/reconcile", "controller/web"],
     "controller/bin": ["base", "controller/api", "controller/certificates", "controller/plan", "controller/queue", "controller/cluster",
                        "controller/cluster/kube", "controller/dashboard", "controller/lease", "controller/reconcile", "controller/traces",
                        "controller/web"],

@@ -48,11 +48,11 @@ TEST(NextStepsTest, RestartsLeftAreThePlanners) {
     restarts["recent"] = Json::parse(R"([{"at": "2025-12-31T23:00:00Z", "count": 2},
                                          {"at": "2025-12-31T23:59:00Z", "count": 1}])");
     const Json next = next_steps_json(job, kLookedAt)["decisions"];
-    EXPECT_EQ(next.size(), 1U);
-    return next.empty() ? "" : next[0]["text"].get<std::string>();
+    EXPECT_EQ(next.size(), 2U) << "and what follows if a worker dies";
+    return next.empty() ? "" : next.back()["text"].get<std::string>();
   };
   const auto ends_with = [](const plan::RestartBudget& budget) {
-    return ::testing::EndsWith("; " + plan::text_of(budget));
+    return ::testing::EndsWith(": " + plan::text_of(budget));
   };
   EXPECT_THAT(left("{}", 6), ends_with({6, 6, {}}));
   EXPECT_THAT(left("{}", 2), ends_with({2, 6, {}}));
@@ -63,8 +63,36 @@ TEST(NextStepsTest, RestartsLeftAreThePlanners) {
 TEST(NextStepsTest, SlowMembersComeFirst) {
   const Json next = decisions(R"({"status": {"phase": "Running",
       "stragglers": [{"role": "worker", "index": 2, "action": "Replace", "why": "the budget allows it"},
-                     {"kind": "AllSlow", "action": "Report"}]}})");
-  EXPECT_EQ(next.size(), 2U);
+                     {"kind": "AllSlow", "role": "worker", "index": 0, "rank": -1, "action": "Report"}]}})");
+  ASSERT_EQ(next.size(), 2U);
+  EXPECT_THAT(next[0]["text"].get<std::string>(), ::testing::HasSubstr("worker-2"));
+  EXPECT_THAT(next[1]["text"].get<std::string>(), ::testing::Not(::testing::HasSubstr("worker-0")));
+}
+
+// A job that starts nobody again ends with the first death, as `paceline explain` has it.
+TEST(NextStepsTest, DeathsOfEachRoleHaveAnAnswer) {
+  const Json job = Json::parse(R"({"metadata": {"name": "digits", "namespace": "a"},
+      "spec": {"replicaSpecs": {"chief": {}, "worker": {"replicas": 2, "restartPolicy": "Never"}},
+               "training": {"model": {"type": "mlp"}, "data": {"format": "csv", "train": {"inputs": "d.csv"}},
+                            "globalBatchSize": 6, "steps": 9}},
+      "status": {"phase": "Running"}})");
+  const Json next = next_steps_json(job, kLookedAt)["decisions"];
+  ASSERT_EQ(next.size(), 3U) << next;
+  EXPECT_THAT(next[0]["text"].get<std::string>(), ::testing::HasSubstr("chief-0"));
+  EXPECT_THAT(next[1]["text"].get<std::string>(), ::testing::HasSubstr("(MemberKilled)"));
+}
+
+TEST(NextStepsTest, SuspendedJobsWithoutAVolumeBeginAnew) {
+  Json job = Json::parse(R"({"metadata": {"name": "digits", "namespace": "a"},
+      "spec": {"runPolicy": {"suspend": true}, "replicaSpecs": {"worker": {"template": {"spec": {
+                   "containers": [{"name": "trainer", "image": "i"}]}}}},
+               "checkpoint": {"everySteps": 5, "location": "/saved"},
+               "training": {"model": {"type": "mlp"}, "data": {"format": "csv", "train": {"inputs": "d.csv"}},
+                            "globalBatchSize": 6, "steps": 9}},
+      "status": {"phase": "Suspended"}})");
+  const Json anew = next_steps_json(job, kLookedAt)["decisions"];
+  job["status"]["run"] = {{"phase", "Suspended"}};
+  EXPECT_NE(anew, next_steps_json(job, kLookedAt)["decisions"]) << "those of a run lie on this machine";
 }
 
 }  // namespace
