@@ -1,6 +1,5 @@
 #include "controller/dashboard/job_feed.h"
 
-#include "controller/dashboard/job_row.h"
 #include "controller/jobs/kube_jobs.h"
 
 namespace paceline::dashboard {
@@ -23,7 +22,7 @@ void JobFeed::put(const Json& object, std::uint64_t round, Keys& changed) {
   if (!known.uid.empty() && known.uid != uid) forget_job(known.uid);
   known = {uid, round};
   board_.apply({.objects = {jobs::printable(object)}});
-  const auto sampled = has_ended(object) ? std::nullopt : samples_.add(uid, object);
+  const auto sampled = samples_.add(uid, object);
   if (history_ != nullptr) history_->note(uid, board_.object(key));
   if (sampled) board_.note_series(key, {sampled->version, sampled->newest});
   changed.push_back(key);

@@ -163,11 +163,10 @@ void JobHistory::change(const std::string& uid, const std::function<void(Job&)>&
 
 absl::Status JobHistory::write_job(HistoryStore& store, const std::string& uid, const Job& job) {
   const StatusSamples samples = job.deleted ? job.last : samples_.of(uid);
-  const std::uint64_t kept = job.kept <= samples.version() ? job.kept : 0;  // they were begun anew
   std::optional<std::string> series;
-  if (kept < samples.version()) {
+  if (job.kept < samples.version()) {
     PL_ASSIGN_OR_RETURN(JobSeries all, kept_series(store, uid));
-    samples.add_to(all, kept);
+    samples.add_to(all, job.kept);
     series = pack_series(all);
   }
   PL_RETURN_IF_ERROR(store.put(record_of(*job.object, job.deleted, clock_.wall_now()), series));
@@ -248,7 +247,7 @@ JobSeries JobHistory::series(const std::string& uid) const {
   const StatusSamples samples = samples_.of(uid);
   const auto open = store();
   auto series = open.ok() ? kept_series(**open, uid) : open.status();
-  if (!series.ok() || kept > samples.version()) kept = 0;
+  if (!series.ok()) kept = 0;
   JobSeries all = std::move(series).value_or(JobSeries());
   samples.add_to(all, kept);
   return all;

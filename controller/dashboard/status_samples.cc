@@ -45,7 +45,11 @@ std::size_t StatusSamples::index_of(const std::string& member) {
   return index;
 }
 
-bool StatusSamples::add(const Json& object, WallTime now) {
+std::size_t StatusSamples::cells_for(const Json& object) {
+  return kSamples * (kSampleCells + std::min(kMembers, kube::list_at(object, {"status", "members"}).size()));
+}
+
+bool StatusSamples::add(const Json& object, WallTime now, std::size_t most_cells) {
   const Json& progress = kube::at(object, {"status", "progress"});
   const Step step = kube::integer_at(progress, {"step"});
   if (step <= 0 || step == newest()) return false;
@@ -67,13 +71,16 @@ bool StatusSamples::add(const Json& object, WallTime now) {
     Times times;
     for (std::size_t part = 0; part < kParts.size(); ++part)
       times[part] = static_cast<float>(kube::number_at(member, {kStatusFields[part]}).value_or(kUnknown));
-    sample.members.emplace_back(index, times);
+    sample.members.push_back({static_cast<std::uint16_t>(index), times});
   }
+  sample.members.shrink_to_fit();
   std::ranges::sort(ranks);
   if (!ranks.empty()) view_.clear();
   for (auto& [rank, name] : ranks) view_.push_back(std::move(name));
+  cells_ += sample.cells();
+  if (samples_.empty()) samples_.reserve(kSamples + 1);
   samples_.push_back(std::move(sample));
-  if (samples_.size() > kSamples) thin();
+  while (samples_.size() > kSamples || (samples_.size() > 2 && cells_ > most_cells)) thin();
   ++version_;
   return true;
 }
@@ -91,6 +98,7 @@ void StatusSamples::thin() {
   }
   Sample& next = samples_[nearest + 1];
   if (!next.evaluation) next.evaluation = std::move(samples_[nearest].evaluation);
+  cells_ -= samples_[nearest].cells();
   samples_.erase(samples_.begin() + static_cast<std::ptrdiff_t>(nearest));
 }
 
@@ -106,10 +114,10 @@ void StatusSamples::add_to(JobSeries& series, std::uint64_t from) const {
     if (sample.evaluation && !is_same(newest_of(series.evaluations()), *sample.evaluation))
       series.add(*sample.evaluation);
     const Step count = since < 0 || sample.step < since ? 1 : std::min(held, sample.step - since);
-    for (const auto& [index, times] : sample.members) {
+    for (const Cell& cell : sample.members) {
       for (Step i = count; i-- > 0;) {
         const Step step = sample.step - i * (sample.step - since) / count;
-        series.add(MemberPoint{names_[index], count == 1 ? sample.step : step, times});
+        series.add(MemberPoint{names_[cell.member], count == 1 ? sample.step : step, cell.means});
       }
     }
   }
