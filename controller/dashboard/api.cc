@@ -28,8 +28,8 @@ Sight::Seen seen_by(const Call& call) {
   return call.sight == nullptr ? Sight::Seen{} : call.sight->look({});
 }
 
-HttpAnswer no_job(const std::string& key) {
-  return error_answer(Refusal{404, "NotFound", str_cat("there is no job ", key), "see /api/v1/jobs"});
+absl::Status no_job(const std::string& key) {
+  return absl::NotFoundError(str_cat("there is no job ", key));
 }
 
 // A deleted job is NAME@UID, because others may have had its name.
@@ -133,10 +133,12 @@ void Api::dispatch(Call call) {
     held->viewer = std::move(admission.viewer);
     held->sight = std::move(admission.sight);
     if (!admission.refusal) return serve(match, std::move(*held));
+    const Refusal& refusal = *admission.refusal;
     const auto action = match.route ? routes_[*match.route].action : std::nullopt;
     if (action && options_.audit && !held->viewer.user.empty())
-      options_.audit(held->viewer, *action, key_of(held->path["ns"], held->path["name"]), "forbidden");
-    held->answer(error_answer(*admission.refusal));
+      options_.audit(held->viewer, *action, key_of(held->path["ns"], held->path["name"]),
+                     refusal.status == 403 ? "forbidden" : str_cat("refused: ", refusal.message));
+    held->answer(error_answer(refusal));
   });
 }
 
@@ -155,23 +157,24 @@ void Api::serve(const web::Router::Match& match, Call call) {
     call.object = board_.object(call.key);
     if (call.object == nullptr) return serve_past(route, std::move(call));
     if (const absl::Status same = jobs::check_uid(*call.object, call.path["uid"]); !same.ok())
-      return route.action ? refuse(call, *route.action, same) : serve_past(route, std::move(call));
+      return route.action ? refuse(call, route.action, same) : serve_past(route, std::move(call));
     board_.look(call.key);
   }
   route.handler(std::move(call));
 }
 
 void Api::serve_past(const Route& route, Call call) {
-  if (place_.history() == nullptr) return call.answer(no_job(call.key));
+  if (place_.history() == nullptr) return refuse(call, route.action, no_job(call.key));
   questions_.find_past(std::move(call), [this, &route](Call of) {
-    if (of.past == nullptr) return of.answer(no_job(of.key));
+    if (of.past == nullptr) return refuse(of, route.action, no_job(of.key));
     if (!route.action) return route.handler(std::move(of));
-    refuse(of, *route.action, absl::FailedPreconditionError(str_cat(of.key, ": ", past_job_text())));
+    refuse(of, route.action, absl::FailedPreconditionError(str_cat(of.key, ": ", past_job_text())));
   });
 }
 
-void Api::refuse(const Call& call, Action action, const absl::Status& why) const {
-  if (options_.audit) options_.audit(call.viewer, action, call.key, str_cat("refused: ", why.message()));
+void Api::refuse(const Call& call, std::optional<Action> action, const absl::Status& why) const {
+  if (action && options_.audit)
+    options_.audit(call.viewer, *action, call.key, str_cat("refused: ", why.message()));
   call.answer(error_answer(why));
 }
 
@@ -210,7 +213,7 @@ void Api::get_jobs(Call call) {
 void Api::get_job(Call call) {
   if (call.past) return call.answer(json_answer(past_job_json(*call.past)));
   const auto json = board_.job_json(call.key, seen_by(call).rights);
-  call.answer(json == nullptr ? no_job(call.key) : json_answer(*json));
+  call.answer(json == nullptr ? error_answer(no_job(call.key)) : json_answer(*json));
 }
 
 void Api::stream(Call call) {
@@ -220,7 +223,7 @@ void Api::stream(Call call) {
         error_answer(absl::InvalidArgumentError("ask for jobs=1, for job=NAMESPACE/NAME, or for both")));
   }
   if (!wish.job.empty() && board_.object(wish.job) == nullptr) {
-    return call.answer(no_job(wish.job));
+    return call.answer(error_answer(no_job(wish.job)));
   }
   call.answer({.content_type = "text/event-stream",
                .stream = std::make_shared<EventStream>(board_, std::move(wish), epoch_,

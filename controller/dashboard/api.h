@@ -53,7 +53,7 @@ class Api {
   void serve(const web::Router::Match& match, Call call);
   // Answers by what the history has of the job that the call names.
   void serve_past(const Route& route, Call call);
-  void refuse(const Call& call, Action action, const absl::Status& why) const;
+  void refuse(const Call& call, std::optional<Action> action, const absl::Status& why) const;
   static Need need_of(const Route& route, const Call& call);
   void open_session(Call call);
   void get_session(Call call);

@@ -68,20 +68,21 @@ void JobActions::act(Call call, Action action) {
                      key = call.key](const std::string& result) {
     if (audit) audit(viewer, action, key, result);
   };
-  if (const std::string why = board_.why_not(action, *call.object); !why.empty()) {
-    note(str_cat("refused: ", why));
-    return call.answer(error_answer(absl::FailedPreconditionError(str_cat(call.key, ": ", why))));
-  }
+  const auto refuse = [note, answer = call.answer](const absl::Status& status) {
+    note(str_cat("refused: ", status.message()));
+    answer(error_answer(status));
+  };
+  if (const std::string why = board_.why_not(action, *call.object); !why.empty())
+    return refuse(absl::FailedPreconditionError(str_cat(call.key, ": ", why)));
   Json body = Json::object();
   if (!call.request.body.empty()) {
     auto parsed = kube::parse_json(call.request.body);
-    if (!parsed.ok()) return call.answer(error_answer(absl::InvalidArgumentError("the body is no JSON")));
+    if (!parsed.ok()) return refuse(absl::InvalidArgumentError("the body is no JSON"));
     body = *std::move(parsed);
   }
-  const auto answer = call.answer;
   const bool taken = workers_.post([this, action, note, call = std::move(call), body = std::move(body)](
                                        const std::stop_token&) { work(call, action, body, note); });
-  if (!taken) answer(error_answer(absl::ResourceExhaustedError("too many actions wait; ask again later")));
+  if (!taken) refuse(absl::ResourceExhaustedError("too many actions wait; ask again later"));
 }
 
 }  // namespace paceline::dashboard

@@ -425,5 +425,45 @@ TEST_F(ServerTest, PortsInUseAreAnError) {
             absl::StatusCode::kUnavailable);
 }
 
+// A gate that refuses whoever comes.
+struct ClosedGate final : Gate {
+  Refusal refusal;
+  void admit(const web::HttpRequest&, const Need&, Then then) override {
+    then({.refusal = refusal, .viewer = {.user = "eve"}});
+  }
+  void open(const std::string&, std::function<void(Opened)> then) override { then({}); }
+};
+
+TEST_F(ServerTest, TheAuditSaysWhyAnActionWasRefused) {
+  ClosedGate gate;
+  Guarded<std::vector<std::string>> audited;
+  const auto audit = [&](const Viewer&, Action, const std::string&, const std::string& result) {
+    audited.lock()->push_back(result);
+  };
+  auto server = Server::start(board_, place_, {.gate = &gate, .audit = audit}, clock_);
+  ASSERT_TRUE(server.ok()) << server.status();
+  server_ = *std::move(server);
+  for (const int status : {403, 429, 503}) {
+    gate.refusal = {status, "Code", "words", ""};
+    EXPECT_EQ(ask(text_of("DELETE", kJob, host_line())).status, status);
+  }
+  EXPECT_THAT(*audited.lock(), ::testing::ElementsAre("forbidden", "refused: words", "refused: words"));
+  server_.reset();  // before its gate
+}
+
+TEST_F(ServerTest, ActionsOnJobsThatAreNotThereAreAudited) {
+  Guarded<std::vector<std::string>> audited;
+  const auto audit = [&](const Viewer&, Action, const std::string& job, const std::string& result) {
+    audited.lock()->push_back(job + " " + result);
+  };
+  auto server = Server::start(board_, place_, {.user = "ada", .audit = audit}, clock_);
+  ASSERT_TRUE(server.ok()) << server.status();
+  server_ = *std::move(server);
+  open_session();
+  EXPECT_EQ(post("/api/v1/jobs/default/none/suspend").status, 404);
+  EXPECT_EQ(get("/api/v1/jobs/default/none").status, 404);
+  EXPECT_THAT(*audited.lock(), ::testing::ElementsAre(StartsWith("default/none refused: ")));
+}
+
 }  // namespace
 }  // namespace paceline::dashboard
