@@ -1,6 +1,8 @@
 #include "controller/history/history_store.h"
 
+#include <algorithm>
 #include <cerrno>
+#include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <utility>
@@ -25,6 +27,8 @@ constexpr const char* kTables = R"(
   CREATE INDEX by_name ON jobs(namespace, name, created);
   CREATE INDEX by_change ON jobs(over, changed);
   PRAGMA user_version = 1;)";
+constexpr const char* kIndex = R"(
+  CREATE INDEX IF NOT EXISTS by_deletion ON jobs(deleted DESC, created DESC, uid, namespace))";
 constexpr const char* kColumns = "SELECT uid, namespace, name, created, changed, over, deleted, row, ";
 
 std::int64_t milliseconds(WallTime time) {
@@ -65,14 +69,18 @@ absl::Status write(Database& database, const Record& record, std::optional<std::
 
 // False: there is no other record.
 absl::StatusOr<bool> drop_oldest(Database& database, const std::string& but) {
-  PL_RETURN_IF_ERROR(
-      database
-          .prepare("DELETE FROM jobs WHERE uid = (SELECT uid FROM jobs WHERE uid <> ? ORDER BY "
-                   "over DESC, changed LIMIT 1)")
-          .text(but)
-          .run());
-  PL_ASSIGN_OR_RETURN(const std::int64_t dropped, database.number("SELECT changes()"));
-  return dropped > 0;
+  for (const bool over : {true, false}) {
+    PL_RETURN_IF_ERROR(
+        database
+            .prepare("DELETE FROM jobs WHERE uid = (SELECT uid FROM jobs WHERE over = ? AND uid <> ? "
+                     "ORDER BY changed LIMIT 1)")
+            .number(std::int64_t{over})
+            .text(but)
+            .run());
+    PL_ASSIGN_OR_RETURN(const std::int64_t dropped, database.number("SELECT changes()"));
+    if (dropped > 0) return true;
+  }
+  return false;
 }
 
 // Whether a record of so many bytes is what the file's bound has no room for, and not the disk.
@@ -100,6 +108,7 @@ absl::StatusOr<Database> HistoryStore::begin(const std::string& path, const Limi
                                                  " of the history, and this release knows ", kVersion,
                                                  "; name another file"));
   if (version == 0) PL_RETURN_IF_ERROR(database.run(str_cat("BEGIN;", kTables, "COMMIT")));
+  PL_RETURN_IF_ERROR(database.run(kIndex));
   Statement check = database.prepare("PRAGMA quick_check(1)");
   PL_ASSIGN_OR_RETURN(const bool row, check.next());
   if (row && check.text_at(0) != "ok") return absl::DataLossError(check.text_at(0));
@@ -150,17 +159,24 @@ absl::Status HistoryStore::put(const Record& record, std::optional<std::string_v
 absl::StatusOr<std::vector<Record>> HistoryStore::list(Which which, const std::set<std::string>* namespaces,
                                                        std::size_t most) {
   const std::lock_guard lock(mutex_);
-  Statement rows = database_.prepare(str_cat(kColumns, "NULL FROM jobs WHERE deleted IS ",
-                                             which == Which::kDeleted ? "NOT NULL" : "NULL",
-                                             " ORDER BY deleted DESC, created DESC, uid"));
-  std::vector<Record> records;
-  while (records.size() < most) {
-    PL_ASSIGN_OR_RETURN(const bool row, rows.next());
-    if (!row) break;
-    Record record = record_of(rows);
-    if (namespaces == nullptr || namespaces->contains(record.ns)) records.push_back(std::move(record));
+  std::string statement = str_cat(kColumns, "NULL FROM jobs INDEXED BY by_deletion WHERE deleted IS ",
+                                  which == Which::kDeleted ? "NOT NULL" : "NULL");
+  if (namespaces != nullptr) {
+    statement += " AND namespace IN (";
+    for (std::size_t i = 0; i < namespaces->size(); ++i) statement += i == 0 ? "?" : ", ?";
+    statement += ")";
   }
-  return records;
+  Statement rows = database_.prepare(statement + " ORDER BY deleted DESC, created DESC, uid LIMIT ?");
+  if (namespaces != nullptr) {
+    for (const std::string& ns : *namespaces) rows.text(ns);
+  }
+  rows.number(static_cast<std::int64_t>(std::min<std::size_t>(most, INT64_MAX)));
+  std::vector<Record> records;
+  for (;;) {
+    PL_ASSIGN_OR_RETURN(const bool row, rows.next());
+    if (!row) return records;
+    records.push_back(record_of(rows));
+  }
 }
 
 absl::StatusOr<Record> HistoryStore::find_deleted(const std::string& ns, const std::string& name,
@@ -176,7 +192,8 @@ absl::StatusOr<Record> HistoryStore::find_deleted(const std::string& ns, const s
 
 absl::StatusOr<std::set<std::string>> HistoryStore::namespaces() {
   const std::lock_guard lock(mutex_);
-  Statement rows = database_.prepare("SELECT DISTINCT namespace FROM jobs WHERE deleted IS NOT NULL");
+  Statement rows = database_.prepare(
+      "SELECT DISTINCT namespace FROM jobs INDEXED BY by_deletion WHERE deleted IS NOT NULL");
   std::set<std::string> found;
   for (;;) {
     PL_ASSIGN_OR_RETURN(const bool row, rows.next());

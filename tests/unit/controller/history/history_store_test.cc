@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sqlite3.h>
 
 #include <filesystem>
 #include <fstream>
@@ -116,6 +117,75 @@ TEST_F(HistoryStoreTest, TheLongestOverGoWhereTheFileIsFull) {
   EXPECT_LE(std::filesystem::file_size(path_), 1 << 20);
   EXPECT_TRUE(absl::IsResourceExhausted(store->put(record("huge", 50), std::string(2 << 20, 'x'))));
   EXPECT_EQ(uids(*store), left);
+}
+
+struct Costs {
+  int sorts = 0, steps = 0;
+};
+
+// Counts what statements cost, of the databases that are opened while it lives.
+class StatementCosts {
+ public:
+  StatementCosts() {
+    reset();
+    sqlite3_auto_extension(reinterpret_cast<void (*)()>(&trace));
+  }
+  ~StatementCosts() { sqlite3_cancel_auto_extension(reinterpret_cast<void (*)()>(&trace)); }
+  void reset() { costs_ = {}; }
+  int sorts() const { return costs_.sorts; }
+  int steps() const { return costs_.steps; }
+
+ private:
+  static int trace(sqlite3* database, const char** /*error*/, const void* /*api*/) {
+    return sqlite3_trace_v2(database, SQLITE_TRACE_PROFILE, &note, nullptr);
+  }
+  static int note(unsigned /*event*/, void* /*context*/, void* ended, void* /*time*/) {
+    auto* const statement = static_cast<sqlite3_stmt*>(ended);
+    costs_.sorts += sqlite3_stmt_status(statement, SQLITE_STMTSTATUS_SORT, 0);
+    costs_.steps += sqlite3_stmt_status(statement, SQLITE_STMTSTATUS_VM_STEP, 0);
+    return 0;
+  }
+  static inline Costs costs_;
+};
+
+TEST_F(HistoryStoreTest, ListsCostNoMoreThanTheyTell) {
+  StatementCosts costs;
+  const auto store = open();
+  for (int i = 0; i < 500; ++i) {
+    Record each = record(str_cat("job-", i), i, true);
+    if (i >= 10) each.deleted = at(1000 + i);
+    ASSERT_TRUE(store->put(each, std::nullopt).ok());
+  }
+  const std::set<std::string> own{"other", "team"};
+  for (const Which which : {Which::kDeleted, Which::kOthers}) {
+    for (const auto* namespaces : {static_cast<const std::set<std::string>*>(nullptr), &own}) {
+      costs.reset();
+      EXPECT_EQ(store->list(which, namespaces, 5)->size(), 5);
+      EXPECT_EQ(costs.sorts(), 0);
+      EXPECT_LT(costs.steps(), 500);
+    }
+  }
+}
+
+TEST_F(HistoryStoreTest, DroppingTheOldestSortsNothing) {
+  StatementCosts costs;
+  const auto store = open({.bytes = 1 << 20});
+  costs.reset();  // an index is sorted when it is made
+  const std::string series(100'000, 'x');
+  for (int i = 0; i < 40; ++i)
+    ASSERT_TRUE(store->put(record(str_cat("job-", i), i, i % 2 == 0), series).ok());
+  EXPECT_LT(uids(*store).size(), 11);
+  EXPECT_EQ(costs.sorts(), 0);
+}
+
+TEST_F(HistoryStoreTest, AFileOfTheReleaseBeforeIsRead) {
+  ASSERT_TRUE(open()->put(record("a", 0), "series").ok());
+  {
+    auto database = Database::open(path_);
+    ASSERT_TRUE(database.ok());
+    ASSERT_TRUE(database->run("DROP INDEX by_deletion").ok());
+  }
+  EXPECT_THAT(uids(*open()), ElementsAre("a"));
 }
 
 TEST_F(HistoryStoreTest, RecordsThatAreTooOldAreForgotten) {
