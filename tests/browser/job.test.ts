@@ -68,6 +68,27 @@ browserTest("CurvesShowTheValueUnderThePointer", {}, async ({ page, open }) => {
   );
 });
 
+browserTest("MarksThatComeAfterTheCurvesAreDrawn", { failsRequests: true }, async ({ page, mock, open }) => {
+  mock.failures = [{ path: /\/timeline$/, status: 503, code: "Unavailable", message: "not yet" }];
+  await open("#/jobs/vision/segmentation-v2");
+  const canvas = page.locator(".chart canvas").nth(2);
+  await seen(canvas);
+  const orange = () =>
+    canvas.evaluate((element) => {
+      const { width, height } = element as HTMLCanvasElement;
+      const copy = Object.assign(document.createElement("canvas"), { width, height });
+      const context = copy.getContext("2d", { willReadFrequently: true })!;
+      context.drawImage(element as HTMLCanvasElement, 0, 0);
+      const { data } = context.getImageData(0, 0, width, height);
+      let count = 0;
+      for (let i = 0; i < data.length; i += 4) if (data[i]! - data[i + 2]! > 80) ++count;
+      return count;
+    });
+  assert.equal(await orange(), 0);
+  mock.failures = [];
+  await until("the mark", async () => (await orange()) > 20);
+});
+
 browserTest("NewPointsComeByThemselves", {}, async ({ page, mock, open }) => {
   await open(HEADLINE);
   await until("the stream", () => mock.listeners === 1);

@@ -3,7 +3,7 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import uPlot from "uplot";
 import { humanSeconds, NONE, short, withCommas } from "../format/numbers.ts";
-import { samplePlaces, summaryOf, valueAt, type Axis, type Line } from "../model/series.ts";
+import { samplePlaces, summaryOf, valueAt, type Axis, type Flag, type Line } from "../model/series.ts";
 import { useCell } from "../state/cell.ts";
 import { dark } from "../state/preferences.ts";
 
@@ -12,11 +12,6 @@ export interface ChartLine {
   values: Line;
   tone: 1 | 2 | 3;
   points?: boolean; // a few measured values: dots, and a line that leaps over what lies between
-}
-
-export interface Flag {
-  x: number;
-  title: string;
 }
 
 interface Props {
@@ -190,6 +185,7 @@ export function LineChart(props: Props) {
     chart.setData(data, !zoomed);
     if (zoomed) chart.redraw();
   }, [data]);
+  useEffect(() => plot.current?.redraw(false), [props.flags]);
 
   const at = cursor ?? props.x.length - 1;
   return (

@@ -1,6 +1,6 @@
 // Series as a line chart wants them: one axis of x for all lines, null where a line has no point.
 
-import type { Series } from "../api/types.ts";
+import type { Series, TimelineItem } from "../api/types.ts";
 
 export type Axis = "step" | "seconds";
 export type Line = (number | null)[];
@@ -69,6 +69,33 @@ export function bridged(x: readonly number[], line: Line): Line {
 export function lossOf(series: Series, axis: Axis): { x: number[]; training: Line; test: Line } {
   const { x, lines } = alignLines([pointsOf(series, "loss", axis), evaluationsOf(series, "loss", axis)]);
   return { x, training: bridged(x, lines[0]!), test: lines[1]! };
+}
+
+// The step that was under way so many seconds after the run began: the last one that had begun by then. Undefined: none had, or no step is known.
+export function stepAt(series: Series, seconds: number): number | undefined {
+  let found: number | undefined;
+  for (let i = 0; i < series.step.length; ++i) {
+    const begun = series.seconds[i];
+    if (begun !== null && begun !== undefined && begun <= seconds) found = series.step[i];
+  }
+  return found;
+}
+
+export interface Flag {
+  x: number;
+  title: string;
+}
+
+const FLAGGED = new Set(["Lost", "Restart", "Straggler", "Replacement"]);
+
+// Marks of what held the job up. Most of the timeline knows its seconds alone.
+export function flagsOf(items: readonly TimelineItem[], series: Series, axis: Axis): Flag[] {
+  return items.flatMap((item) => {
+    if (!FLAGGED.has(item.kind)) return [];
+    const step = () => item.step ?? (item.seconds === undefined ? undefined : stepAt(series, item.seconds));
+    const x = axis === "step" ? step() : item.seconds;
+    return x === undefined ? [] : [{ x, title: item.title }];
+  });
 }
 
 // The newest value that is known at or before place `at` of the axis.

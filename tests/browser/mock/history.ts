@@ -72,6 +72,7 @@ export function timelineOf(job: MockJob, now: number): TimelineItem[] {
         title: "worker-9 stopped answering",
         text: "silent for 3.0 s; its node gpu-02 is not ready",
         members: ["worker-9"],
+        step: undefined,
       }),
       at(0.412, {
         kind: "View",

@@ -2,14 +2,14 @@
 
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { getHeatMap, getNext, getSeries, getTimeline } from "../../api/client.ts";
-import type { Series, TimelineItem } from "../../api/types.ts";
+import type { Series } from "../../api/types.ts";
 import { DEFAULT_HEAT, HeatMapChart, type HeatSettings } from "../../charts/heat_map.tsx";
-import { LineChart, type Flag } from "../../charts/line_chart.tsx";
+import { LineChart } from "../../charts/line_chart.tsx";
 import { accuracyText, aucText, humanSeconds, lossText, short, shortPercent, stepsPerSecond } from "../../format/numbers.ts";
 import { columnsFor, partsOf } from "../../model/heatmap.ts";
 import { memberName } from "../../model/members.ts";
 import { jobHref } from "../../model/route.ts";
-import { alignLines, evaluationsOf, lossOf, pointsOf, type Axis, type Line } from "../../model/series.ts";
+import { alignLines, evaluationsOf, flagsOf, lossOf, pointsOf, type Axis, type Flag, type Line } from "../../model/series.ts";
 import { replaceAddress } from "../../state/app.ts";
 import { useFollow, useResource, useThrottled } from "../../state/resource.ts";
 import { Empty, ErrorBox, Loaded, Loading, Segmented } from "../common.tsx";
@@ -18,14 +18,6 @@ import type { TabProps } from "./job.tsx";
 const POINTS = 1000;
 const SERIES_INTERVAL = 1500;
 const HEAT_INTERVAL = 4000;
-const FLAGGED = new Set(["Lost", "Restart", "Straggler", "Replacement"]);
-
-function flagsOf(items: readonly TimelineItem[], axis: Axis): Flag[] {
-  return items.flatMap((item) => {
-    const x = axis === "step" ? item.step : item.seconds;
-    return FLAGGED.has(item.kind) && x !== undefined ? [{ x, title: item.title }] : [];
-  });
-}
 
 function Charts({
   series,
@@ -203,7 +195,10 @@ export function Overview(props: TabProps) {
   const soon = useThrottled(series.reload, SERIES_INTERVAL);
   useEffect(() => newer.watch(soon), [newer, soon]);
   useFollow(timeline.reload, job.version);
-  const flags = useMemo(() => flagsOf(timeline.data?.items ?? [], axis), [timeline.data, axis]);
+  const flags = useMemo(
+    () => (series.data ? flagsOf(timeline.data?.items ?? [], series.data, axis) : []),
+    [timeline.data, series.data, axis],
+  );
   const set = (key: string, value: string | null) => {
     const fresh = new URLSearchParams(params);
     if (value) fresh.set(key, value);

@@ -5,6 +5,7 @@ import {
   alignLines,
   bridged,
   evaluationsOf,
+  flagsOf,
   lossOf,
   pointsOf,
   samplePlaces,
@@ -58,6 +59,21 @@ test("GapsOfOtherLinesPointsAreFilledStraight", () => {
 
 test("EvaluationsLeaveNoGapInTheTrainingLoss", () => {
   assert.deepEqual(lossOf(SERIES, "step"), { x: [2, 3, 4, 6], training: [3, 2.5, 2, null], test: [null, 2.5, null, null] });
+});
+
+test("MarksOfLossesHaveTheStepThatWasUnderWay", () => {
+  const series = { ...SERIES, step: [0, 10, 20, 30], seconds: [0.5, 2, null, 6] };
+  const items = [
+    { kind: "Lost", title: "MemberLost", seconds: 5 },
+    { kind: "Restart", title: "Restarting", seconds: 2 },
+    { kind: "Straggler", title: "StragglerDetected", seconds: 1, step: 7 },
+    { kind: "Replacement", title: "MemberReplacing", seconds: 99 },
+    { kind: "Lost", title: "before the first step", seconds: 0.1 },
+    { kind: "Checkpoint", title: "Checkpointed", seconds: 5 },
+  ];
+  const places = (axis: "step" | "seconds") => flagsOf(items, series, axis).map(({ x }) => x);
+  assert.deepEqual(places("step"), [10, 10, 7, 30]);
+  assert.deepEqual(places("seconds"), [5, 2, 1, 99, 0.1]);
 });
 
 test("ValueUnderThePointerIsTheNewestKnown", () => {
