@@ -199,6 +199,7 @@ export interface Role {
   replicas?: number;
   minReplicas?: number;
   maxReplicas?: number;
+  standby?: number;
 }
 
 export interface TrainingJob {

@@ -1,6 +1,6 @@
 // Members of a job: where a step's time goes, and what else stands in their table.
 
-import type { Gpu, Member, TrainingJob } from "../api/types.ts";
+import type { Gpu, Member, Role, TrainingJob } from "../api/types.ts";
 
 export const PARTS = ["input", "compute", "wait", "transfer", "update"] as const;
 export type Part = (typeof PARTS)[number];
@@ -39,12 +39,29 @@ export function byRank(members: readonly Member[]): Member[] {
   return [...members].sort((a, b) => place(a) - place(b) || role(a) - role(b) || a.index - b.index);
 }
 
-const MOST_WORKERS = 256;
+const MOST_MEMBERS = 256;
 
-// How many workers the job has, and may have as far as its spec says: the server knows better, and says why not.
+function roleOf(object: TrainingJob, name: string): Role | undefined {
+  return Object.entries(object.spec?.replicaSpecs ?? {}).find(([role]) => role.toLowerCase() === name)?.[1];
+}
+
+// How many workers the job has, and may have: api::allowed_replicas of the server. A link joins each one to all others that train with it.
 export function scaleBounds(object: TrainingJob): { now: number; least: number; most: number } {
-  const roles = object.spec?.replicaSpecs ?? {};
-  const worker = Object.entries(roles).find(([role]) => role.toLowerCase() === "worker")?.[1];
+  const worker = roleOf(object, "worker");
   const now = worker?.replicas ?? 1;
-  return { now, least: worker?.minReplicas ?? 1, most: worker?.maxReplicas ?? MOST_WORKERS };
+  const { minReplicas, maxReplicas } = worker ?? {};
+  if (minReplicas === undefined && maxReplicas === undefined) return { now, least: now, most: now };
+  const count = (role: string) => (roleOf(object, role) ? (roleOf(object, role)!.replicas ?? 1) : 0);
+  const others = object.spec?.training === undefined ? 0 : count("chief") + count("ps") + (worker?.standby ?? 0);
+  return { now, least: minReplicas ?? 1, most: maxReplicas ?? MOST_MEMBERS - others };
+}
+
+// Why there is no other number of workers to choose; empty: there is.
+export function scaleObstacle(object: TrainingJob): string {
+  const { now, least, most } = scaleBounds(object);
+  if (least !== most) return "";
+  const { minReplicas, maxReplicas } = roleOf(object, "worker") ?? {};
+  const why =
+    minReplicas === undefined && maxReplicas === undefined ? "it has neither minReplicas nor maxReplicas" : "its bounds allow no other";
+  return `it keeps its ${now} ${now === 1 ? "worker" : "workers"}: ${why}`;
 }

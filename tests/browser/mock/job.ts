@@ -69,6 +69,7 @@ export class MockJob {
   }
 
   own: "trains" | "silent" | "told" = "trains"; // the last two: a program of its own, which tells nothing, or of its steps
+  elastic = true;
   requests: Requests = {};
 
   get ended(): boolean {
@@ -270,7 +271,7 @@ export class MockJob {
     const { story } = this;
     const replicaSpecs: Record<string, object> = {
       chief: { replicas: 1 },
-      worker: { replicas: this.workers - 1, minReplicas: 4, maxReplicas: 80 },
+      worker: { replicas: this.workers - 1, ...(this.elastic ? { minReplicas: 4, maxReplicas: 80 } : {}) },
     };
     if (story.servers) replicaSpecs["ps"] = { replicas: story.servers };
     return {

@@ -3,7 +3,7 @@
 import { useState } from "preact/hooks";
 import { act, jobPath } from "../../api/client.ts";
 import type { ActionName, Job } from "../../api/types.ts";
-import { scaleBounds } from "../../model/members.ts";
+import { scaleBounds, scaleObstacle } from "../../model/members.ts";
 import { exactName, jobsHref } from "../../model/route.ts";
 import { Dialog, type Question } from "../dialog.tsx";
 import { Icon, type IconName } from "../icons.tsx";
@@ -105,8 +105,9 @@ export function ActionButton({
   label?: string;
 }) {
   const allowed = job.actions?.[action];
-  const may = allowed?.allowed === true;
-  const why = may ? "" : (allowed?.why ?? "the server does not offer it");
+  const refused = allowed?.allowed === true ? "" : (allowed?.why ?? "the server does not offer it");
+  const why = refused || (action === "scale" ? scaleObstacle(job.object) : "");
+  const may = why === "";
   const id = `why-${action}-${(label ?? title).replace(/\W+/g, "-")}`;
   return (
     <span class="action" title={may ? undefined : `${title}: ${why}`}>

@@ -1,6 +1,15 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { barShares, byRank, gpuErrors, memberName, membersOf, scaleBounds, totalMs } from "../../../../dashboard/src/model/members.ts";
+import {
+  barShares,
+  byRank,
+  gpuErrors,
+  memberName,
+  membersOf,
+  scaleBounds,
+  scaleObstacle,
+  totalMs,
+} from "../../../../dashboard/src/model/members.ts";
 
 test("RanksComeFirst", () => {
   const members = [
@@ -33,10 +42,23 @@ test("BarsAreSharesOfTheLongestStep", () => {
   assert.deepEqual(barShares(member, 0), []);
 });
 
-test("BoundsOfAScaleAreTheWorkers", () => {
-  const object = { spec: { replicaSpecs: { chief: { replicas: 1 }, worker: { replicas: 3, minReplicas: 2, maxReplicas: 8 } } } };
-  assert.deepEqual(scaleBounds(object), { now: 3, least: 2, most: 8 });
-  assert.deepEqual(scaleBounds({}), { now: 1, least: 1, most: 256 });
+test("BoundsOfAScaleAreTheServers", () => {
+  const jobOf = (worker: object, rest: object = {}, training?: object) => ({
+    spec: { replicaSpecs: { Worker: { replicas: 3, ...worker }, ...rest }, ...(training ? { training } : {}) },
+  });
+  const others = { chief: { replicas: 1 }, ps: { replicas: 2 } };
+  assert.deepEqual(scaleBounds(jobOf({ minReplicas: 2, maxReplicas: 8 })), { now: 3, least: 2, most: 8 });
+  assert.deepEqual(scaleBounds(jobOf({ maxReplicas: 8 })), { now: 3, least: 1, most: 8 });
+  assert.deepEqual(scaleBounds(jobOf({ minReplicas: 2 }, others)), { now: 3, least: 2, most: 256 });
+  assert.deepEqual(scaleBounds(jobOf({ minReplicas: 2, standby: 1 }, others, {})), { now: 3, least: 2, most: 252 });
+  assert.deepEqual(scaleBounds(jobOf({}, others, {})), { now: 3, least: 3, most: 3 });
+});
+
+test("JobThatCanNotBeScaledSaysWhy", () => {
+  const jobOf = (worker: object) => ({ spec: { replicaSpecs: { worker: { replicas: 2, ...worker } } } });
+  assert.equal(scaleObstacle(jobOf({})), "it keeps its 2 workers: it has neither minReplicas nor maxReplicas");
+  assert.equal(scaleObstacle(jobOf({ minReplicas: 2, maxReplicas: 2 })), "it keeps its 2 workers: its bounds allow no other");
+  assert.equal(scaleObstacle(jobOf({ minReplicas: 1 })), "");
 });
 
 test("ErrorsOfAGpuAreCounted", () => {
