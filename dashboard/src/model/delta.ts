@@ -1,5 +1,6 @@
 // How the second of two jobs differs from the first, as the comparison prints it.
 
+import type { Row } from "../api/types.ts";
 import { fixed } from "../format/numbers.ts";
 
 export type Better = "more" | "less" | "neither";
@@ -8,6 +9,9 @@ export interface Delta {
   text: string;
   verdict: "better" | "worse" | "";
 }
+
+// A run that was over sooner is better; one that has gone on for longer so far is not worse.
+export const betterTime = (a: Row, b: Row): Better => (a.finished !== undefined && b.finished !== undefined ? "less" : "neither");
 
 // "+12.5 %"; nothing where either is unknown, or the first is 0.
 export function deltaOf(a: number | undefined, b: number | undefined, better: Better): Delta {

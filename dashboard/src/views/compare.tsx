@@ -5,7 +5,7 @@ import { getSeries, jobPath } from "../api/client.ts";
 import type { Row, Series } from "../api/types.ts";
 import { LineChart } from "../charts/line_chart.tsx";
 import * as text from "../format/numbers.ts";
-import { deltaOf, type Better } from "../model/delta.ts";
+import { betterTime, deltaOf, type Better } from "../model/delta.ts";
 import { compareHref, jobHref } from "../model/route.ts";
 import { alignLines, bridged, evaluationsOf, pointsOf, type Axis, type Points } from "../model/series.ts";
 import { replaceAddress } from "../state/app.ts";
@@ -22,7 +22,7 @@ interface FigureRow {
   name: string;
   value: (row: Row) => number | undefined;
   format: (value: number | undefined) => string;
-  better: Better;
+  better: Better | ((a: Row, b: Row) => Better);
 }
 
 const FIGURES: readonly FigureRow[] = [
@@ -34,7 +34,7 @@ const FIGURES: readonly FigureRow[] = [
   { name: "Step", value: (row) => row.step, format: text.withCommas, better: "neither" },
   { name: "Members", value: (row) => row.members, format: (v) => (v === undefined ? text.NONE : String(v)), better: "neither" },
   { name: "Restarts", value: (row) => row.restarts, format: (v) => (v === undefined ? text.NONE : String(v)), better: "less" },
-  { name: "Time", value: (row) => row.elapsedSeconds, format: text.humanSeconds, better: "less" },
+  { name: "Time", value: (row) => row.elapsedSeconds, format: text.humanSeconds, better: betterTime },
 ];
 
 const collator = new Intl.Collator("en", { numeric: true });
@@ -72,7 +72,7 @@ function Figures({ a, b }: { a: Row; b: Row }) {
             <td />
           </tr>
           {FIGURES.map(({ name, value, format, better }) => {
-            const delta = deltaOf(value(a), value(b), better);
+            const delta = deltaOf(value(a), value(b), typeof better === "string" ? better : better(a, b));
             return (
               <tr key={name}>
                 <th scope="row">{name}</th>
