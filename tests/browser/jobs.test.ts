@@ -160,6 +160,7 @@ browserTest("DeletedJobsAreListedWhereTheyAreAskedFor", { mock: { history: { kep
   await page.getByTitle("vision/mnist-smoke", { exact: true }).click();
   await seen(page.getByText("This is what the history has of it"));
   assert.match(page.url(), new RegExp(encodeURIComponent(`mnist-smoke@${before.uid}`)));
+  await seen(page.getByText("Nothing: it was deleted."));
   const remove = page.getByRole("group", { name: "Actions" }).getByRole("button", { name: "Delete" });
   assert.equal(await remove.getAttribute("aria-disabled"), "true");
   await seen(page.getByRole("table", { name: /heat|own time/i }).or(page.locator("canvas")));

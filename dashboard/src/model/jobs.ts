@@ -22,3 +22,9 @@ export function applyDelta(jobs: Jobs, delta: JobsDelta): void {
   for (const uid of delta.removed ?? []) jobs.delete(uid);
   for (const row of delta.rows) jobs.set(row.uid, row);
 }
+
+// What is said where the server knows of nothing that comes next.
+export function nothingNext(row: Row): string {
+  if (row.deleted !== undefined) return "Nothing: it was deleted.";
+  return row.finished !== undefined ? "Nothing: it has ended." : "Nothing: it goes on as it is.";
+}

@@ -7,6 +7,7 @@ import { DEFAULT_HEAT, HeatMapChart, type HeatSettings } from "../../charts/heat
 import { LineChart } from "../../charts/line_chart.tsx";
 import { accuracyText, aucText, humanSeconds, lossText, short, shortPercent, stepsPerSecond } from "../../format/numbers.ts";
 import { columnsFor, partsOf } from "../../model/heatmap.ts";
+import { nothingNext } from "../../model/jobs.ts";
 import { memberName } from "../../model/members.ts";
 import { jobHref } from "../../model/route.ts";
 import { alignLines, evaluationsOf, flagsOf, lossOf, pointsOf, type Axis, type Flag, type Line } from "../../model/series.ts";
@@ -168,7 +169,7 @@ function Next({ job, path }: TabProps) {
       <Loaded resource={next} what="what is next">
         {({ decisions }) =>
           decisions.length === 0 ? (
-            <p class="dim">Nothing: it goes on as it is.</p>
+            <p class="dim">{nothingNext(job.row)}</p>
           ) : (
             <ul>
               {decisions.map((each) => (
