@@ -29,6 +29,23 @@ browserTest("SuspendAndResumeAskFirst", {}, async ({ page, mock, open }) => {
   ]);
 });
 
+browserTest("SuspensionThatLosesTheCheckpointsSaysSo", {}, async ({ page, mock, open }) => {
+  const job = mock.world.jobs.get(KEY)!;
+  job.step = 20_000;
+  await open(HEADLINE);
+  await ask(page, "Suspend");
+  await seen(dialog(page).getByText("It goes on from there when it is resumed."));
+  await page.keyboard.press("Escape");
+  job.keeps = false;
+  mock.world.touch(job);
+  await page.reload();
+  await ask(page, "Suspend");
+  await seen(dialog(page).getByText(/It begins anew at step 0 when it is resumed: 20,000 steps are lost\./));
+  await dialog(page).getByRole("button", { name: "Suspend" }).click();
+  await ask(page, "Resume");
+  await seen(dialog(page).getByText(/begins anew at step 0: its checkpoints went with its pods\./));
+});
+
 browserTest("ScaleTakesANumberWithinItsBounds", {}, async ({ page, mock, open }) => {
   await open(HEADLINE);
   await ask(page, "Scale");

@@ -195,16 +195,25 @@ export interface Requests {
   replace?: Request;
 }
 
+// As far as it says where checkpoints are.
+export interface PodTemplate {
+  spec?: {
+    containers?: { name?: string; workingDir?: string; volumeMounts?: { name?: string; mountPath?: string }[] }[];
+    volumes?: { name?: string; emptyDir?: unknown; ephemeral?: unknown }[];
+  };
+}
+
 export interface Role {
   replicas?: number;
   minReplicas?: number;
   maxReplicas?: number;
   standby?: number;
+  template?: PodTemplate;
 }
 
 export interface TrainingJob {
   metadata?: { name?: string; namespace?: string };
-  spec?: { replicaSpecs?: Record<string, Role>; training?: unknown };
+  spec?: { replicaSpecs?: Record<string, Role>; training?: unknown; checkpoint?: { location?: string } };
   status?: Status;
 }
 

@@ -41,7 +41,8 @@ export function byRank(members: readonly Member[]): Member[] {
 
 const MOST_MEMBERS = 256;
 
-function roleOf(object: TrainingJob, name: string): Role | undefined {
+// Roles are named in any case.
+export function roleOf(object: TrainingJob, name: string): Role | undefined {
   return Object.entries(object.spec?.replicaSpecs ?? {}).find(([role]) => role.toLowerCase() === name)?.[1];
 }
 

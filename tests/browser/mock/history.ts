@@ -26,19 +26,20 @@ function trainingOf(job: MockJob, version: string, points: number): Series {
     last = s;
     return at;
   });
+  const scale = (0.98 * job.story.ageSeconds) / at; // as the timeline has it
   const total = job.story.steps;
   return {
     version,
     stepsPerPoint,
     step,
-    seconds,
+    seconds: seconds.map((each) => each * scale),
     loss: step.map((s) => job.lossAt(s)),
     learningRate: step.map((s) => 3e-4 * Math.min(1, s / (total / 20)) * (0.55 + 0.45 * Math.cos((Math.PI * s) / total))),
     stepsPerSecond: step.map((s) => (8 / (s >= slowSince ? factor : 1)) * (1 + 0.03 * around(job.story.seed, s, 5))),
     samplesPerSecond: step.map((s) => ((8 * SAMPLES) / (s >= slowSince ? factor : 1)) * (1 + 0.03 * around(job.story.seed, s, 5))),
     evaluations: step.flatMap((s, i) =>
       i % Math.max(1, Math.floor(step.length / 20)) === 0
-        ? [{ step: s + (stepsPerPoint >> 1), loss: job.lossAt(s) + 0.08, accuracy: job.accuracyAt(s), seconds: seconds[i] ?? 0 }]
+        ? [{ step: s + (stepsPerPoint >> 1), loss: job.lossAt(s) + 0.08, accuracy: job.accuracyAt(s), seconds: (seconds[i] ?? 0) * scale }]
         : [],
     ),
   };

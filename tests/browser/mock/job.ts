@@ -70,6 +70,7 @@ export class MockJob {
 
   own: "trains" | "silent" | "told" = "trains"; // the last two: a program of its own, which tells nothing, or of its steps
   elastic = true;
+  keeps = true; // its checkpoints
   requests: Requests = {};
 
   get ended(): boolean {
@@ -270,7 +271,7 @@ export class MockJob {
     const straggler = this.straggler(now);
     const { story } = this;
     const replicaSpecs: Record<string, object> = {
-      chief: { replicas: 1 },
+      chief: { replicas: 1, ...(this.keeps ? { template: { spec: { volumes: [{ name: "paceline", nfs: {} }] } } } : {}) },
       worker: { replicas: this.workers - 1, ...(this.elastic ? { minReplicas: 4, maxReplicas: 80 } : {}) },
     };
     if (story.servers) replicaSpecs["ps"] = { replicas: story.servers };

@@ -3,8 +3,11 @@
 import { useState } from "preact/hooks";
 import { act, jobPath } from "../../api/client.ts";
 import type { ActionName, Job } from "../../api/types.ts";
+import { withCommas } from "../../format/numbers.ts";
+import { keepsCheckpoints } from "../../model/checkpoints.ts";
 import { scaleBounds, scaleObstacle } from "../../model/members.ts";
 import { exactName, jobsHref } from "../../model/route.ts";
+import { session } from "../../state/app.ts";
 import { Dialog, type Question } from "../dialog.tsx";
 import { Icon, type IconName } from "../icons.tsx";
 
@@ -25,16 +28,41 @@ function questionFor(action: ActionName, job: Job, member?: string): Question {
       {namespace}/{name}
     </b>
   );
+  const inside = session.value;
+  const kept = (inside.kind === "in" && inside.session.place === "Local") || keepsCheckpoints(job.object);
+  const steps = job.row.step ?? 0;
   switch (action) {
     case "suspend":
       return {
         title: "Suspend this job?",
         confirm: "Suspend",
         run: run(),
-        text: <p>{own} saves a checkpoint, and its members end. It goes on from there when it is resumed.</p>,
+        danger: !kept && steps > 0,
+        text: kept ? (
+          <p>{own} saves a checkpoint, and its members end. It goes on from there when it is resumed.</p>
+        ) : (
+          <p>
+            The members of {own} end, and its checkpoints lie in their pods and go with them. It begins anew at step 0 when it is resumed
+            {steps > 0 && (
+              <>
+                : <b>{steps === 1 ? "1 step is" : `${withCommas(steps)} steps are`} lost</b>
+              </>
+            )}
+            .
+          </p>
+        ),
       };
     case "resume":
-      return { title: "Resume this job?", confirm: "Resume", run: run(), text: <p>{own} goes on from its newest checkpoint.</p> };
+      return {
+        title: "Resume this job?",
+        confirm: "Resume",
+        run: run(),
+        text: (
+          <p>
+            {own} {kept ? "goes on from its newest checkpoint" : "begins anew at step 0: its checkpoints went with its pods"}.
+          </p>
+        ),
+      };
     case "checkpoint":
       return {
         title: "Save a checkpoint now?",
