@@ -46,6 +46,10 @@ std::optional<WallTime> last_seen(const Json& object) {
   return std::nullopt;
 }
 
+WallTime time_of(const EventView& event) {
+  return event.last.value_or(WallTime());
+}
+
 }  // namespace
 
 EventView read_event(const Json& object) {
@@ -77,9 +81,15 @@ void drop_earlier(std::vector<EventView>& events, std::optional<WallTime> create
                 [&](const EventView& event) { return event.last && created && *event.last < *created; });
 }
 
+void keep_newest(std::vector<EventView>& events, std::size_t most) {
+  if (events.size() <= most) return;
+  const auto kept = events.begin() + static_cast<std::ptrdiff_t>(most);
+  std::ranges::nth_element(events, kept, std::ranges::greater(), time_of);
+  events.erase(kept, events.end());
+}
+
 void sort_events(std::vector<EventView>& events) {
-  std::ranges::stable_sort(events, {},
-                           [](const EventView& event) { return event.last.value_or(WallTime()); });
+  std::ranges::stable_sort(events, {}, time_of);
 }
 
 }  // namespace paceline::jobs

@@ -24,6 +24,9 @@ bool is_about(const kube::Json& event, std::string_view job);
 // A job's events have no other mark of it than its name: those before its creation are about an earlier job.
 void drop_earlier(std::vector<EventView>& events, std::optional<WallTime> created);
 
+// Leaves the `most` that were seen last, in any order.
+void keep_newest(std::vector<EventView>& events, std::size_t most);
+
 // The newest last.
 void sort_events(std::vector<EventView>& events);
 

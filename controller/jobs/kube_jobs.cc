@@ -38,30 +38,40 @@ Json printable(Json object) {
   return object;
 }
 
-absl::StatusOr<KubeJobs::Listed> KubeJobs::list(const kube::Scope& scope, const Asked& asked) {
+absl::StatusOr<std::string> KubeJobs::list(const kube::Scope& scope, const Asked& asked,
+                                           const TakePage& take) {
   for (int attempt = 1;; ++attempt) {
-    std::vector<Json> objects;
+    std::size_t listed = 0;
     std::string token, version;
     absl::Status status;
     do {
+      const bool first = token.empty();
       auto page = api_.list(scope, kPageSize, token, stop_);
       status = page.status();
       if (!status.ok()) break;
-      std::ranges::move(page->items, std::back_inserter(objects));
+      listed += page->items.size();
+      take(std::move(page->items), first);
       token = page->continue_token;
       version = page->resource_version;
-      if (objects.size() > kMaxListed)
+      if (listed > kMaxListed)
         return absl::ResourceExhaustedError(
             str_cat("can't ", asked.what, ": more than ", kMaxListed, " of them"));
     } while (!token.empty());
-    if (status.ok()) return Listed{std::move(objects), std::move(version)};
+    if (status.ok()) return version;
     if (!absl::IsOutOfRange(status) || attempt == kListTries) return plain(status, asked);
   }
 }
 
 absl::StatusOr<KubeJobs::Listed> KubeJobs::list_jobs(const std::string& ns) {
-  return list({kube::kTrainingJobs, ns, ""},
-              {.what = str_cat("list the jobs of ", ns_text(ns)), .verb = "list", .ns = ns});
+  Listed listed;
+  PL_ASSIGN_OR_RETURN(listed.resource_version,
+                      list({kube::kTrainingJobs, ns, ""},
+                           {.what = str_cat("list the jobs of ", ns_text(ns)), .verb = "list", .ns = ns},
+                           [&](std::vector<Json> page, bool first) {
+                             if (first) listed.objects.clear();
+                             std::ranges::move(page, std::back_inserter(listed.objects));
+                           }));
+  return listed;
 }
 
 absl::StatusOr<Json> KubeJobs::job(const std::string& ns, const std::string& name) {
@@ -87,12 +97,15 @@ absl::StatusOr<std::vector<kube::SlimPod>> KubeJobs::pods(const std::string& ns,
                     .verb = "list",
                     .resource = kube::kPods,
                     .ns = ns};
-  PL_ASSIGN_OR_RETURN(const Listed listed,
-                      list({kube::kPods, ns, str_cat(kube::kJobNameLabel, "=", job)}, asked));
   std::vector<kube::SlimPod> pods;
-  for (const Json& object : listed.objects) {
-    if (auto pod = kube::slim_pod(object)) pods.push_back(*std::move(pod));
-  }
+  PL_RETURN_IF_ERROR(list({kube::kPods, ns, str_cat(kube::kJobNameLabel, "=", job)}, asked,
+                          [&](const std::vector<Json>& page, bool first) {
+                            if (first) pods.clear();
+                            for (const Json& object : page) {
+                              if (auto pod = kube::slim_pod(object)) pods.push_back(*std::move(pod));
+                            }
+                          })
+                         .status());
   std::ranges::sort(pods, {}, [](const kube::SlimPod& pod) {
     return std::tuple(pod.role, pod.index, pod.attempt, pod.key);
   });
@@ -112,14 +125,21 @@ absl::StatusOr<KubeJobs::Events> KubeJobs::events(const std::string& ns, const s
   for (const char* kind : {"TrainingJob", "Pod"}) {
     std::string selector = str_cat("involvedObject.kind=", kind);
     if (!job.empty() && kind == kube::kTrainingJobs.kind) selector += str_cat(",involvedObject.name=", job);
+    std::vector<EventView> found;
+    const auto take = [&](const std::vector<Json>& page, bool first) {
+      if (first) found.clear();
+      for (const Json& object : page) {
+        if (is_about(object, job)) found.push_back(read_event(object));
+      }
+      if (!job.empty()) keep_newest(found, kMostEvents);
+    };
     PL_ASSIGN_OR_RETURN(
-        const Listed listed,
-        list({.resource = kCoreEvents, .ns = ns, .label_selector = "", .field_selector = selector}, asked));
-    for (const Json& object : listed.objects) {
-      if (is_about(object, job)) result.events.push_back(read_event(object));
-    }
+        std::string version,
+        list({.resource = kCoreEvents, .ns = ns, .label_selector = "", .field_selector = selector}, asked,
+             take));
+    std::ranges::move(found, std::back_inserter(result.events));
     if (result.resource_version.empty())
-      result.resource_version = listed.resource_version;  // nothing after it is missed
+      result.resource_version = std::move(version);  // nothing after it is missed
   }
   sort_events(result.events);
   return result;

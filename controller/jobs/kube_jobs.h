@@ -3,6 +3,7 @@
 // The jobs of an API server, with the rights of whoever its client is. Every error is in plain words
 // (api_error_text.h); every call ends within kCallLimit of controller/cluster/kube. Thread-safe.
 
+#include <functional>
 #include <stop_token>
 #include <string>
 #include <utility>
@@ -18,6 +19,9 @@ namespace paceline::jobs {
 
 inline constexpr char kFieldManager[] = "paceline";  // of what people change by our programs
 inline constexpr std::size_t kMaxListed = 100'000;   // objects; more is RESOURCE_EXHAUSTED
+// Events of one job, and as many of its pods: the newest are kept. The API server can't choose by a pod's
+// job, so that all events of a namespace's pods go by, page by page.
+inline constexpr std::size_t kMostEvents = 4'000;
 
 class KubeJobs : public virtual JobSource {
  public:
@@ -50,7 +54,11 @@ class KubeJobs : public virtual JobSource {
   const std::stop_token& stop() const { return stop_; }
 
  private:
-  absl::StatusOr<Listed> list(const kube::Scope& scope, const Asked& asked);
+  // Gives a list's pages as they come, and its version at the end. `first`: pages before it count no more,
+  // since the API server has forgotten what followed them.
+  using TakePage = std::function<void(std::vector<kube::Json> page, bool first)>;
+  absl::StatusOr<std::string> list(const kube::Scope& scope, const Asked& asked, const TakePage& take);
+
   kube::ApiClient& api_;
   const std::string cluster_;
   const std::stop_token stop_;

@@ -202,6 +202,39 @@ TEST_F(ClusterTest, EventsOfAJobAndItsPodsTheNewestLast) {
   EXPECT_TRUE(absl::IsNotFound(list_events(call_, {.name = "other"})));
 }
 
+TEST_F(ClusterTest, TheNewestEventsOfAJobAreKeptAndOfAllJobsAll) {
+  const auto time = [](std::size_t i) {
+    return kube::format_micro_time(*kube::parse_time("2026-01-31T12:00:00Z") + std::chrono::seconds(i));
+  };
+  constexpr std::size_t kAll = jobs::kMostEvents + 700;
+  for (std::size_t i = 0; i < kAll; ++i)
+    server_.create("events", "team-a",
+                   event_object(str_cat("e-", i), "Pod", "digits-worker-0-0", "Started", time(i)));
+  add_event("a", "TrainingJob", "digits", "Created", "12:00:00");
+  const auto events = client_.events("team-a", "digits");
+  ASSERT_TRUE(events.ok()) << events.status();
+  ASSERT_EQ(events->events.size(), jobs::kMostEvents + 1) << "those of pods push out none of the job's own";
+  EXPECT_EQ(events->events[0].reason, "Created");
+  EXPECT_EQ(events->events[1].key, str_cat("team-a/e-", kAll - jobs::kMostEvents));
+  EXPECT_EQ(events->events.back().key, str_cat("team-a/e-", kAll - 1));
+  EXPECT_EQ(client_.events("team-a", "")->events.size(), kAll + 1);
+}
+
+TEST_F(ClusterTest, EventsAreListedAnewWhereTheirPagesAreTooOld) {
+  for (int i = 0; i < 700; ++i)
+    add_event(str_cat("e-", i), "Pod", "digits-worker-0-0", "Started", "12:00:00");
+  bool expired = false;
+  server_.set_faults([&](const kube::Request& request) {
+    FakeApiServer::Fault fault;
+    if (request.path.find("continue=") != std::string::npos && !std::exchange(expired, true))
+      fault.answer =
+          kube::Response{410, refusal(410, "Expired", "too old").dump(), std::nullopt, "application/json"};
+    return fault;
+  });
+  EXPECT_EQ(client_.events("team-a", "digits")->events.size(), 700U);
+  EXPECT_TRUE(expired);
+}
+
 // A watch that gives what a test wrote down: each stream its bytes and its end.
 class WatchScript final : public kube::Transport {
  public:

@@ -53,5 +53,24 @@ TEST(EventViewTest, TimesOfBothKindsOfEvents) {
   EXPECT_EQ(age_of(event), 20);
 }
 
+TEST(EventViewTest, TheNewestAreKept) {
+  std::vector<EventView> events;
+  for (const int second : {3, 0, 4, 1, 2}) {
+    EventView event;
+    event.key = str_cat(second);
+    if (second > 0) event.last = WallTime(std::chrono::seconds(second));
+    events.push_back(std::move(event));
+  }
+  keep_newest(events, 5);
+  EXPECT_EQ(events.size(), 5U);
+  keep_newest(events, 2);
+  sort_events(events);
+  ASSERT_EQ(events.size(), 2U);
+  EXPECT_EQ(events[0].key, "3");
+  EXPECT_EQ(events[1].key, "4");
+  keep_newest(events, 0);
+  EXPECT_TRUE(events.empty());
+}
+
 }  // namespace
 }  // namespace paceline::jobs
