@@ -1,5 +1,6 @@
 #include "cli/plot/metrics.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -38,6 +39,22 @@ std::vector<double> numbers(const Json& object, const char* field) {
   return found == object.end() ? std::vector<double>() : numbers(*found);
 }
 
+// A step that comes again is where the run went on from an earlier checkpoint: what was behind it is gone.
+template <typename Point>
+void add_step(std::vector<Point>& points, const Point& point) {
+  while (!points.empty() && points.back().step >= point.step) points.pop_back();
+  points.push_back(point);
+}
+
+void add_evaluation(std::vector<EvaluationPoint>& points, const EvaluationPoint& point) {
+  const auto behind = std::ranges::lower_bound(points, point.step, {}, &EvaluationPoint::step);
+  if (behind != points.end() && behind->step == point.step) {
+    *behind = point;
+  } else {
+    points.insert(behind, point);
+  }
+}
+
 // False where the line makes no sense.
 bool add_line(std::string_view line, RunMetrics& metrics) {
   const Json json = parse_json_line(line);
@@ -47,13 +64,15 @@ bool add_line(std::string_view line, RunMetrics& metrics) {
   if (type == "view") return true;  // it has no step
   if (type.empty() || !(step >= 0)) return false;
   if (type == "step") {
-    metrics.steps.push_back({step, number(json, "loss")});
+    add_step(metrics.steps, {step, number(json, "loss")});
+    while (!metrics.evaluations.empty() && metrics.evaluations.back().step > step)
+      metrics.evaluations.pop_back();
   } else if (type == "evaluation") {
-    metrics.evaluations.push_back({step, number(json, "loss"), number(json, "accuracy")});
+    add_evaluation(metrics.evaluations, {step, number(json, "loss"), number(json, "accuracy")});
   } else if (type == "memberStep") {
     const std::string member = text(json, "member");
     if (member.empty()) return false;
-    metrics.members[member].push_back({step, number(json, "stepMs")});
+    add_step(metrics.members[member], {step, number(json, "stepMs")});
   }
   return true;
 }

@@ -28,6 +28,7 @@ struct MemberPoint {
   double step_ms = 0;
 };
 
+// By rising step, each once.
 struct RunMetrics {
   std::vector<StepPoint> steps;
   std::vector<EvaluationPoint> evaluations;
@@ -35,6 +36,7 @@ struct RunMetrics {
   std::size_t skipped_lines = 0;  // that are not objects with a type and a step: torn by a crash
 };
 
+// A step that comes again replaces itself and what was behind it: the run went on from a checkpoint.
 // Never fails: lines that make no sense are counted and skipped, lines of other types are ignored.
 RunMetrics parse_metrics(std::string_view text);
 

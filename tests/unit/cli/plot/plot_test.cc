@@ -60,6 +60,38 @@ TEST(MetricsTest, Parses) {
   EXPECT_EQ(m.members.at("worker-0")[1].step_ms, 5);
 }
 
+std::vector<double> steps_of(const auto& points) {
+  std::vector<double> steps;
+  for (const auto& each : points) steps.push_back(each.step);
+  return steps;
+}
+
+TEST(MetricsTest, ARunThatGoesOnFromACheckpointReplacesWhatWasBehindIt) {
+  std::string text;
+  for (const auto& [from, to] : {std::pair{0, 8}, std::pair{5, 7}}) {
+    for (int step = from; step < to; ++step) {
+      text += str_cat(R"({"type":"step","loss":)", from, R"(,"step":)", step, "}\n");
+      text += str_cat(R"({"type":"memberStep","member":"worker-0","stepMs":4,"step":)", step, "}\n");
+      if (step % 2 == 1) text += str_cat(R"({"type":"evaluation","loss":)", from, R"(,"step":)", step, "}\n");
+    }
+    text += str_cat(R"({"type":"memberStep","member":"worker-1","stepMs":4,"step":)", to - 1, "}\n");
+  }
+  const RunMetrics m = parse_metrics(text);
+  EXPECT_THAT(steps_of(m.steps), ElementsAre(0, 1, 2, 3, 4, 5, 6));
+  EXPECT_EQ(m.steps[4].loss, 0);
+  EXPECT_EQ(m.steps[5].loss, 5);
+  EXPECT_THAT(steps_of(m.evaluations), ElementsAre(1, 3, 5));
+  EXPECT_EQ(m.evaluations[2].loss, 5);
+  EXPECT_THAT(steps_of(m.members.at("worker-0")), ElementsAre(0, 1, 2, 3, 4, 5, 6));
+  EXPECT_THAT(steps_of(m.members.at("worker-1")), ElementsAre(6));
+}
+
+TEST(MetricsTest, AnEvaluationThatComesLateHasItsPlace) {
+  const RunMetrics m = parse_metrics(
+      "{\"type\":\"evaluation\",\"step\":4,\"loss\":1}\n{\"type\":\"evaluation\",\"step\":2,\"loss\":2}\n");
+  EXPECT_THAT(steps_of(m.evaluations), ElementsAre(2, 4));
+}
+
 TEST(MetricsTest, TornAndStrangeLinesAreSkipped) {
   const RunMetrics m = parse_metrics(
       str_cat(kLines, "\n[]\n{\"type\":\"step\"}\n{\"step\":1}\n{\"type\":\"step\",\"step\":-1}\n",
