@@ -29,6 +29,7 @@ constexpr const char* kTables = R"(
   PRAGMA user_version = 1;)";
 constexpr const char* kIndex = R"(
   CREATE INDEX IF NOT EXISTS by_deletion ON jobs(deleted DESC, created DESC, uid, namespace))";
+constexpr const char* kColumnNames = "uid,namespace,name,created,changed,over,deleted,row,object,series";
 constexpr const char* kColumns = "SELECT uid, namespace, name, created, changed, over, deleted, row, ";
 
 std::int64_t milliseconds(WallTime time) {
@@ -112,6 +113,11 @@ absl::StatusOr<Database> HistoryStore::begin(const std::string& path, const Limi
   Statement check = database.prepare("PRAGMA quick_check(1)");
   PL_ASSIGN_OR_RETURN(const bool row, check.next());
   if (row && check.text_at(0) != "ok") return absl::DataLossError(check.text_at(0));
+  Statement columns = database.prepare("SELECT group_concat(name) FROM pragma_table_info('jobs')");
+  PL_RETURN_IF_ERROR(columns.next().status());
+  if (columns.text_at(0) != kColumnNames)
+    return absl::DataLossError(str_cat("its table jobs has the columns \"", columns.text_at(0),
+                                       "\" and not \"", kColumnNames, "\""));
   PL_ASSIGN_OR_RETURN(const std::int64_t page, database.number("PRAGMA page_size"));
   PL_RETURN_IF_ERROR(database.run(str_cat("PRAGMA max_page_count = ", limits.bytes / page)));
   return database;

@@ -221,6 +221,23 @@ TEST_F(HistoryStoreTest, AFileThatIsNoDatabaseIsPutAside) {
   EXPECT_TRUE(std::filesystem::exists(path_ + ".damaged"));
 }
 
+TEST_F(HistoryStoreTest, AFileWhoseTableOthersChangedIsPutAside) {
+  for (const char* change : {"DROP TABLE jobs", "ALTER TABLE jobs DROP COLUMN series"}) {
+    ASSERT_TRUE(open()->put(record("a", 0), std::nullopt).ok());
+    {
+      auto database = Database::open(path_);
+      ASSERT_TRUE(database.ok());
+      ASSERT_TRUE(database->run(change).ok());
+    }
+    std::string remark;
+    const auto store = open({}, &remark);
+    ASSERT_NE(store, nullptr);
+    EXPECT_THAT(remark, Not(IsEmpty())) << change;
+    EXPECT_TRUE(store->put(record("b", 0), "series").ok()) << change;
+    EXPECT_THAT(uids(*store), ElementsAre("b")) << change;
+  }
+}
+
 TEST_F(HistoryStoreTest, AFileOfALaterReleaseIsLeftAlone) {
   {
     auto database = Database::open(path_);
