@@ -93,7 +93,7 @@ TEST(JobSamplesTest, TheOneThatEndedLongestAgoGoes) {
   EXPECT_FALSE(is_kept("a"));
 }
 
-// What was kept of it elsewhere goes by their numbers.
+// The history goes by their numbers.
 TEST(JobSamplesTest, AJobThatComesBackRepeatsNoNumber) {
   FakeClock clock;
   JobSamples samples(clock);

@@ -69,27 +69,32 @@ TEST(NextStepsTest, SlowMembersComeFirst) {
   EXPECT_THAT(next[1]["text"].get<std::string>(), ::testing::Not(::testing::HasSubstr("worker-0")));
 }
 
+// A job that trains, as the API server has it.
+Json training_job(const char* run_policy, const char* phase) {
+  Json job = Json::parse(R"({"metadata": {"name": "digits", "namespace": "a"},
+      "spec": {"replicaSpecs": {"chief": {"restartPolicy": "Never"},
+                                "worker": {"replicas": 2, "restartPolicy": "Never"}},
+               "training": {"model": {"type": "mlp", "hidden": [8], "classes": 10},
+                            "data": {"format": "csv", "train": {"inputs": "d.csv"}, "testFraction": 0.1},
+                            "optimizer": {"type": "SGD", "learningRate": 0.1},
+                            "globalBatchSize": 6, "steps": 9}}})");
+  for (Json& role : job["spec"]["replicaSpecs"])
+    role["template"] = Json::parse(R"({"spec": {"containers": [{"name": "trainer", "image": "i"}]}})");
+  job["spec"]["runPolicy"] = Json::parse(run_policy);
+  job["status"]["phase"] = phase;
+  return job;
+}
+
 // A job that starts nobody again ends with the first death, as `paceline explain` has it.
 TEST(NextStepsTest, DeathsOfEachRoleHaveAnAnswer) {
-  const Json job = Json::parse(R"({"metadata": {"name": "digits", "namespace": "a"},
-      "spec": {"replicaSpecs": {"chief": {}, "worker": {"replicas": 2, "restartPolicy": "Never"}},
-               "training": {"model": {"type": "mlp"}, "data": {"format": "csv", "train": {"inputs": "d.csv"}},
-                            "globalBatchSize": 6, "steps": 9}},
-      "status": {"phase": "Running"}})");
-  const Json next = next_steps_json(job, kLookedAt)["decisions"];
+  const Json next = next_steps_json(training_job("{}", "Running"), kLookedAt)["decisions"];
   ASSERT_EQ(next.size(), 3U) << next;
   EXPECT_THAT(next[0]["text"].get<std::string>(), ::testing::HasSubstr("chief-0"));
   EXPECT_THAT(next[1]["text"].get<std::string>(), ::testing::HasSubstr("(MemberKilled)"));
 }
 
 TEST(NextStepsTest, SuspendedJobsWithoutAVolumeBeginAnew) {
-  Json job = Json::parse(R"({"metadata": {"name": "digits", "namespace": "a"},
-      "spec": {"runPolicy": {"suspend": true}, "replicaSpecs": {"worker": {"template": {"spec": {
-                   "containers": [{"name": "trainer", "image": "i"}]}}}},
-               "checkpoint": {"everySteps": 5, "location": "/saved"},
-               "training": {"model": {"type": "mlp"}, "data": {"format": "csv", "train": {"inputs": "d.csv"}},
-                            "globalBatchSize": 6, "steps": 9}},
-      "status": {"phase": "Suspended"}})");
+  Json job = training_job(R"({"suspend": true})", "Suspended");
   const Json anew = next_steps_json(job, kLookedAt)["decisions"];
   job["status"]["run"] = {{"phase", "Suspended"}};
   EXPECT_NE(anew, next_steps_json(job, kLookedAt)["decisions"]) << "those of a run lie on this machine";
