@@ -106,10 +106,10 @@ Namespaces seen_of(const Namespaces& seen, const std::string& ns) {
 
 }  // namespace
 
-void JobQuestions::work(Call call, Task task) {
+void JobQuestions::post(Workers& workers, Call call, Task task) {
   const auto answer = call.answer;
   const bool taken =
-      workers_.post([call = std::move(call), task = std::move(task)](const std::stop_token& stop) {
+      workers.post([call = std::move(call), task = std::move(task)](const std::stop_token& stop) {
         absl::StatusOr<HttpAnswer> result = task(call, stop);
         call.answer(result.ok() ? *std::move(result) : error_answer(result.status()));
       });
@@ -152,7 +152,7 @@ void JobQuestions::heat_map(Call call) {
 }
 
 void JobQuestions::timeline(Call call) {
-  work(std::move(call), [this](const Call& of, const std::stop_token&) -> absl::StatusOr<HttpAnswer> {
+  ask(std::move(call), [this](const Call& of, const std::stop_token&) -> absl::StatusOr<HttpAnswer> {
     auto events = events_of(place_, of);
     // The status alone tells of much.
     if (absl::IsPermissionDenied(events.status())) events = std::vector<jobs::EventView>();
@@ -166,14 +166,14 @@ void JobQuestions::timeline(Call call) {
 }
 
 void JobQuestions::events(Call call) {
-  work(std::move(call), [this](const Call& of, const std::stop_token&) -> absl::StatusOr<HttpAnswer> {
+  ask(std::move(call), [this](const Call& of, const std::stop_token&) -> absl::StatusOr<HttpAnswer> {
     PL_ASSIGN_OR_RETURN(const auto events, events_of(place_, of));
     return json_answer(kube::dump(events_json(events)));
   });
 }
 
 void JobQuestions::logs(Call call) {
-  work(std::move(call), [this](const Call& of, const std::stop_token&) -> absl::StatusOr<HttpAnswer> {
+  ask(std::move(call), [this](const Call& of, const std::stop_token&) -> absl::StatusOr<HttpAnswer> {
     PL_ASSIGN_OR_RETURN(const auto source, place_.source(of.viewer));
     PL_ASSIGN_OR_RETURN(const std::vector<kube::SlimPod> pods, pods_of(*source, of));
     Json logs = Json::array();
@@ -197,7 +197,7 @@ void JobQuestions::logs(Call call) {
 }
 
 void JobQuestions::log(Call call) {
-  work(std::move(call), [this](const Call& of, const std::stop_token& stop) -> absl::StatusOr<HttpAnswer> {
+  ask(std::move(call), [this](const Call& of, const std::stop_token& stop) -> absl::StatusOr<HttpAnswer> {
     PL_ASSIGN_OR_RETURN(const std::int64_t tail, number(of.request, "tail", 1000, {0, kMostLogLines}));
     PL_ASSIGN_OR_RETURN(const auto source, place_.source(of.viewer));
     PL_ASSIGN_OR_RETURN(const kube::SlimPod pod, pod_named(*source, of));
@@ -220,7 +220,7 @@ void JobQuestions::log(Call call) {
 }
 
 void JobQuestions::follow_log(Call call) {
-  work(std::move(call), [this](const Call& of, const std::stop_token&) -> absl::StatusOr<HttpAnswer> {
+  ask(std::move(call), [this](const Call& of, const std::stop_token&) -> absl::StatusOr<HttpAnswer> {
     PL_ASSIGN_OR_RETURN(const std::int64_t tail, number(of.request, "tail", 200, {0, kMostLogLines}));
     PL_ASSIGN_OR_RETURN(std::shared_ptr<jobs::JobSource> source, place_.source(of.viewer));
     PL_ASSIGN_OR_RETURN(const kube::SlimPod pod, pod_named(*source, of));

@@ -7,6 +7,7 @@
 #include <functional>
 #include <stop_token>
 #include <string>
+#include <utility>
 
 #include "absl/status/statusor.h"
 #include "base/clock.h"
@@ -49,7 +50,10 @@ class JobQuestions {
  private:
   using Task = std::function<absl::StatusOr<web::HttpAnswer>(const Call&, const std::stop_token&)>;
   // Answers by a worker; errors become the answer.
-  void work(Call call, Task task);
+  static void post(Workers& workers, Call call, Task task);
+  void work(Call call, Task task) { post(workers_, std::move(call), std::move(task)); }
+  // The same, where an API server or a kubelet is asked: they may be slow or hang, and curves don't wait.
+  void ask(Call call, Task task) { post(askers_, std::move(call), std::move(task)); }
   using SeriesText = std::function<std::string(const JobSeries&)>;
   // An answer that is made of a job's series and object alone, once for all who ask for it between two
   // changes. One that nobody follows is read anew each time.
@@ -60,7 +64,7 @@ class JobQuestions {
   const Clock& clock_;
   SharedTexts texts_;
   LogFollowers followers_;
-  Workers workers_{3};
+  Workers workers_{3}, askers_{3};
 };
 
 }  // namespace paceline::dashboard

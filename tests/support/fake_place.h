@@ -32,9 +32,15 @@ struct Done {
   int reads = 0;                              // of series
 };
 
+// An API server that does not answer, while it `hangs`, those who ask for events.
+struct Hang {
+  bool hangs = false;
+  int waiting = 0;
+};
+
 class FakeSource final : public jobs::JobSource {
  public:
-  explicit FakeSource(Guarded<Done>& done) : done_(done) {}
+  FakeSource(Guarded<Done>& done, Guarded<Hang>& hang) : done_(done), hang_(hang) {}
   absl::StatusOr<Listed> list_jobs(const std::string&) override { return Listed{}; }
   absl::StatusOr<kube::Json> job(const std::string&, const std::string&) override { return running_job(); }
   absl::StatusOr<std::vector<kube::SlimPod>> pods(const std::string&, const std::string&) override {
@@ -51,6 +57,8 @@ class FakeSource final : public jobs::JobSource {
     return absl::OkStatus();
   }
   absl::StatusOr<Events> events(const std::string&, const std::string&) override {
+    ++hang_.lock()->waiting;
+    --hang_.lock_when([](const Hang& now) { return !now.hangs; }, std::chrono::minutes(2))->waiting;
     return Events{{{.reason = "ViewChanged", .message = "words"}}, ""};
   }
   absl::StatusOr<kube::Json> patch(const std::string&, const std::string&, const kube::Json& patch,
@@ -66,6 +74,7 @@ class FakeSource final : public jobs::JobSource {
 
  private:
   Guarded<Done>& done_;
+  Guarded<Hang>& hang_;
 };
 
 class FakePlace final : public Place {
@@ -74,7 +83,7 @@ class FakePlace final : public Place {
   JobHistory* history() override { return past; }
   kube::Json about() const override { return {{"place", "Local"}}; }
   absl::StatusOr<std::unique_ptr<jobs::JobSource>> source(const Viewer&) override {
-    return std::make_unique<FakeSource>(done);
+    return std::make_unique<FakeSource>(done, hang);
   }
   absl::StatusOr<std::string> yaml(const kube::Json&) override { return "kind: TrainingJob\n"; }
   absl::Status use_series(const kube::Json&, const std::function<void(const JobSeries&)>& use) override {
@@ -94,6 +103,7 @@ class FakePlace final : public Place {
   }
   bool removes_slowly() const override { return slow; }
   Guarded<Done> done;
+  Guarded<Hang> hang;
   std::atomic<bool> reads_only{false}, slow{false};
 };
 

@@ -292,6 +292,21 @@ TEST_F(ServerTest, DetailsOfAJobAreTold) {
     EXPECT_EQ(get(str_cat(kJob, query)).status, 400) << query;
 }
 
+TEST_F(ServerTest, CurvesDoNotWaitForAnApiServerThatHangs) {
+  open_session();
+  place_.hang.lock()->hangs = true;
+  std::vector<HttpReader> readers;
+  for (int i = 0; i < 10; ++i) {
+    readers.emplace_back(server_->port());
+    readers.back().send(text_of("GET", str_cat(kJob, i % 2 == 0 ? "/events" : "/timeline"), session()));
+  }
+  place_.hang.lock_when([](const Hang& now) { return now.waiting == 3; }, std::chrono::minutes(1));
+  for (const char* question : {"/series", "/heatmap", "/yaml"})
+    EXPECT_EQ(get(str_cat(kJob, question)).status, 200) << question;
+  place_.hang.lock()->hangs = false;
+  for (HttpReader& each : readers) EXPECT_THAT(each.rest(), StartsWith("HTTP/1.1 200 "));
+}
+
 TEST_F(ServerTest, LongLogsAreToldFromTheirEnd) {
   open_session();
   const Answer answer = get(str_cat(kJob, "/logs/digits-worker-0-0?tail=100000"));
