@@ -61,7 +61,6 @@ void EventStream::add_series(std::string& text) {
 }
 
 web::HttpStream::Piece EventStream::next(TimePoint now) {
-  if (last_event_ && now < *last_event_ + board_.event_interval()) return {};
   if (sight_ != nullptr) {
     const Sight::Seen seen = sight_->look(now);
     if (seen.over) return {nullptr, true};
@@ -71,6 +70,7 @@ web::HttpStream::Piece EventStream::next(TimePoint now) {
     seen_ = seen.namespaces;
     if (std::exchange(rights_, seen.rights) != seen.rights) job_known_ = 0;  // other actions are allowed
   }
+  if (last_event_ && now < *last_event_ + board_.event_interval()) return {};
   std::string text;
   if (!std::exchange(greeted_, true)) text = "retry: 2000\n\n";
   Events events;

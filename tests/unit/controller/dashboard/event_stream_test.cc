@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <set>
 #include <vector>
 
 #include "base/text.h"
@@ -104,6 +105,36 @@ TEST_F(EventStreamTest, ManyReadersHearOfTheEndSoon) {
   EXPECT_EQ(streams.back()->next(clock_.now()).text, nullptr);
   board_.hurry();
   EXPECT_NE(streams.back()->next(clock_.now()).text, nullptr);
+}
+
+// What a viewer sees, as a test says.
+class SetSight final : public Sight {
+ public:
+  Seen look(TimePoint) override { return seen; }
+  Seen seen;
+};
+
+TEST_F(EventStreamTest, StreamsEndWithTheirRightHoweverManyReadersThereAre) {
+  std::vector<std::unique_ptr<EventStream>> others;
+  for (int i = 0; i < 255; ++i)
+    others.push_back(std::make_unique<EventStream>(board_, EventStream::Wish{.jobs = true}, "e", ""));
+  const auto sight = std::make_shared<SetSight>();
+  EventStream stream(board_, {.jobs = true}, "e", "", sight);
+  EXPECT_FALSE(stream.next(clock_.now()).last);
+  sight->seen.over = true;
+  EXPECT_TRUE(stream.next(clock_.now()).last);
+}
+
+TEST_F(EventStreamTest, OtherNamespacesAreToldAtTheNextEvent) {
+  const auto sight = std::make_shared<SetSight>();
+  EventStream stream(board_, {.jobs = true}, "e", "", sight);
+  EXPECT_EQ(next(stream).at(0).data["rows"].size(), 1U);
+  sight->seen.namespaces = std::make_shared<const std::set<std::string>>();
+  EXPECT_EQ(stream.next(clock_.now()).text, nullptr) << "so soon";
+  const auto events = next(stream);
+  ASSERT_EQ(events.size(), 1U);
+  EXPECT_EQ(events[0].data["full"], true);
+  EXPECT_TRUE(events[0].data["rows"].empty());
 }
 
 TEST(EventStreamOfNothingTest, ReadersOfNoJobsHearOfThemOnce) {
