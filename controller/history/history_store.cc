@@ -86,6 +86,7 @@ absl::StatusOr<bool> drop_oldest(Database& database, const std::string& but) {
 
 // Whether a record of so many bytes is what the file's bound has no room for, and not the disk.
 absl::StatusOr<bool> is_at_bound(Database& database, std::int64_t bound, std::int64_t bytes) {
+  PL_RETURN_IF_ERROR(database.run(kIndex));
   PL_ASSIGN_OR_RETURN(const std::int64_t page, database.number("PRAGMA page_size"));
   PL_ASSIGN_OR_RETURN(const std::int64_t pages, database.number("PRAGMA page_count"));
   PL_ASSIGN_OR_RETURN(const std::int64_t free, database.number("PRAGMA freelist_count"));
@@ -109,7 +110,6 @@ absl::StatusOr<Database> HistoryStore::begin(const std::string& path, const Limi
                                                  " of the history, and this release knows ", kVersion,
                                                  "; name another file"));
   if (version == 0) PL_RETURN_IF_ERROR(database.run(str_cat("BEGIN;", kTables, "COMMIT")));
-  PL_RETURN_IF_ERROR(database.run(kIndex));
   Statement check = database.prepare("PRAGMA quick_check(1)");
   PL_ASSIGN_OR_RETURN(const bool row, check.next());
   if (row && check.text_at(0) != "ok") return absl::DataLossError(check.text_at(0));
