@@ -26,6 +26,7 @@
 #include <string_view>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "base/guarded.h"
 #include "base/status.h"
@@ -38,6 +39,7 @@ namespace {
 
 constexpr int kWaitMs = 100;  // between two looks at the stop and at late connections
 constexpr unsigned kSilenceSeconds = 5;
+constexpr unsigned kSpareConnections = 32;     // the library takes 10 at once before old ones can go
 constexpr std::uint64_t kPassesPerLook = 8;    // at readers that may have gone
 constexpr std::size_t kBlockBytes = 32 << 10;  // of a stream, at once
 constexpr int kStreamBufferBytes = 128 << 10;  // that the kernel keeps for a reader
@@ -178,10 +180,11 @@ class HttpServerImpl final : public HttpServer {
     daemon_ = MHD_start_daemon(
         MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG | (tls ? MHD_USE_TLS : 0), 0, nullptr,
         nullptr, &on_request, this, MHD_OPTION_LISTEN_SOCKET, socket.fd.get(), MHD_OPTION_CONNECTION_LIMIT,
-        limits_.connections, MHD_OPTION_CONNECTION_MEMORY_LIMIT, limits_.head_bytes,
-        MHD_OPTION_CONNECTION_TIMEOUT, kSilenceSeconds, MHD_OPTION_NOTIFY_CONNECTION, &on_connection, this,
-        MHD_OPTION_NOTIFY_COMPLETED, &on_completed, this, MHD_OPTION_UNESCAPE_CALLBACK, &unescape, nullptr,
-        MHD_OPTION_EXTERNAL_LOGGER, &note, this, MHD_OPTION_ARRAY, options, MHD_OPTION_END);
+        limits_.connections + (limits_.makes_room ? kSpareConnections : 0),
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, limits_.head_bytes, MHD_OPTION_CONNECTION_TIMEOUT,
+        kSilenceSeconds, MHD_OPTION_NOTIFY_CONNECTION, &on_connection, this, MHD_OPTION_NOTIFY_COMPLETED,
+        &on_completed, this, MHD_OPTION_UNESCAPE_CALLBACK, &unescape, nullptr, MHD_OPTION_EXTERNAL_LOGGER,
+        &note, this, MHD_OPTION_ARRAY, options, MHD_OPTION_END);
     if (daemon_ == nullptr)
       return absl::UnavailableError(str_cat("the HTTP server could not be started", start_error_));
     (void)socket.fd.release();  // the daemon's
@@ -234,7 +237,10 @@ class HttpServerImpl final : public HttpServer {
     if (code == MHD_CONNECTION_NOTIFY_CLOSED) {
       server->ends_.erase(connection);
       server->greeting_.erase(connection);
+      std::erase(server->arrived_, connection);
     } else {
+      server->arrived_.push_back(connection);
+      if (server->limits_.makes_room) server->make_room();
       if (server->certificate_.is_given()) {
         server->greeting_[connection] = false;
         gnutls_handshake_set_hook_function(session_of(connection), GNUTLS_HANDSHAKE_FINISHED,
@@ -443,6 +449,13 @@ class HttpServerImpl final : public HttpServer {
     return info == nullptr ? -1 : info->connect_fd;
   }
 
+  // Those before it are ended already, and about to go.
+  void make_room() const {
+    if (arrived_.size() <= limits_.connections) return;
+    MHD_Connection* const oldest = arrived_[arrived_.size() - limits_.connections - 1];
+    (void)::shutdown(socket_of(oldest), SHUT_RDWR);
+  }
+
   void end_late() {
     const TimePoint now = clock_.now();
     for (const auto& [connection, end] : ends_) {
@@ -517,6 +530,7 @@ class HttpServerImpl final : public HttpServer {
   bool stopping_ = false;
   std::uint64_t passes_ = 0;
   std::map<MHD_Connection*, TimePoint> ends_;
+  std::vector<MHD_Connection*> arrived_;      // the newest last
   std::map<MHD_Connection*, bool> greeting_;  // by TLS, in their handshake: whether it is held
   std::set<Exchange*> suspended_;
   std::jthread thread_;
@@ -556,7 +570,7 @@ absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::start(const std::string&
       [handlers = std::move(handlers)](const HttpRequest& request, const Reply& reply) {
         reply(answer_path(handlers, request));
       },
-      {.body_bytes = kMaxRequestBytes}, clock, std::move(tls));
+      {.makes_room = true, .body_bytes = kMaxRequestBytes}, clock, std::move(tls));
 }
 
 }  // namespace paceline::web

@@ -5,10 +5,10 @@
 // are there nobody gets in.
 //
 // One thread serves all connections and calls handlers and streams, which must not block: what takes longer
-// is answered by another thread. Thread-safe. Bounds (HttpLimits): connections (further ones wait), bytes of
-// a request's head and body, and the time from a request's first byte to its answer's last, whatever the
-// other side does (the place of a connection that is ended so is free within 5 s). A stream has no end of its
-// own; one whose reader takes no byte for `slow_reader` is dropped.
+// is answered by another thread. Thread-safe. Bounds (HttpLimits): connections (further ones wait, or make
+// room), bytes of a request's head and body, and the time from a request's first byte to its answer's last,
+// whatever the other side does (the place of a connection that is ended so is free within 5 s). A stream has
+// no end of its own; one whose reader takes no byte for `slow_reader` is dropped.
 
 #include <cstddef>
 #include <functional>
@@ -30,7 +30,8 @@ inline constexpr Duration kConnectionLimit = std::chrono::seconds(10);
 
 struct HttpLimits {
   unsigned connections = kMaxConnections;
-  unsigned streams = 0;                       // of them at once; further ones get 503
+  bool makes_room = false;  // one more than that: the oldest is ended, and the new one served
+  unsigned streams = 0;     // of them at once; further ones get 503
   std::size_t head_bytes = kMaxRequestBytes;  // of a request and of an answer
   std::size_t body_bytes = 0;                 // of a request; more get 413
   bool keep_alive = false;                    // several requests for each connection

@@ -125,10 +125,29 @@ TEST_F(HttpServerTest, ASlowConnectionIsEndedInTime) {
   EXPECT_EQ(receive(slow), "");
 }
 
-TEST_F(HttpServerTest, ManyIdleConnectionsDoNotLockOthersOutForEver) {
+TEST_F(HttpServerTest, IdleConnectionsMakeRoomForNewOnes) {
   std::vector<UniqueFd> idle;
-  for (unsigned i = 0; i < kMaxConnections; ++i) idle.push_back(connect());
-  const UniqueFd late = connect();
+  for (unsigned i = 0; i < 5 * kMaxConnections; ++i) idle.push_back(connect());
+  EXPECT_THAT(ask("GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"), StartsWith("HTTP/1.1 200 "));
+  for (unsigned i = 0; i < 4 * kMaxConnections; ++i) EXPECT_EQ(receive(idle[i]), "");
+  send(idle.back(), "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n");
+  EXPECT_THAT(receive(idle.back()), StartsWith("HTTP/1.1 200 ")) << "the newest are left alone";
+}
+
+TEST_F(HttpServerTest, ManyIdleConnectionsDoNotLockOthersOutForEver) {
+  auto started = HttpServer::start(
+      "127.0.0.1:0",
+      [](const HttpRequest&, const Reply& reply) {
+        reply({200, "ok\n"});
+      },
+      {}, clock_);
+  ASSERT_TRUE(started.ok()) << started.status();
+  server_ = *std::move(started);
+  std::vector<UniqueFd> idle;
+  for (unsigned i = 1; i < kMaxConnections; ++i) idle.push_back(connect());
+  EXPECT_THAT(ask("GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"), StartsWith("HTTP/1.1 200 "))
+      << "all before it are accepted by now";
+  const UniqueFd last = connect(), late = connect();
   send(late, "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n");
   clock_.advance(kConnectionLimit);
   for (const UniqueFd& fd : idle) EXPECT_EQ(receive(fd), "");

@@ -126,6 +126,22 @@ TEST_P(HttpStreamsTest, ConnectionsServeSeveralRequests) {
   }
 }
 
+TEST_P(HttpStreamsTest, IdleConnectionsMakeRoomForNewOnes) {
+  auto started = HttpServer::start("127.0.0.1:0",
+                                   {{"/now",
+                                     [] {
+                                       return HttpAnswer{200, "the end"};
+                                     }}},
+                                   clock_, GetParam() ? certificate_.files() : TlsFiles());
+  ASSERT_TRUE(started.ok()) << started.status();
+  server_ = *std::move(started);
+  std::vector<HttpReader> idle;  // that never begin a handshake
+  for (unsigned i = 0; i < 5 * kMaxConnections; ++i) idle.emplace_back(server_->port());
+  HttpReader one = reader();
+  one.send("GET /now HTTP/1.1\r\nHost: x\r\n\r\n");
+  EXPECT_THAT(one.until("the end"), StartsWith("HTTP/1.1 200 "));
+}
+
 TEST_P(HttpStreamsTest, HugeBodiesAreRefused) {
   HttpReader told = reader();
   told.send("POST /x HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000000\r\n\r\n");
