@@ -2,7 +2,7 @@
 // when an answer is there or a stream may have more. A connection that has nothing to send is suspended, and
 // costs nothing until the thread finds something for it. So is one in the middle of a TLS handshake, which
 // the library would try again and again until the rest is there: the thread waits for its socket. The same
-// thread ends connections that take too long: the library's own time-out counts silence only.
+// thread ends connections that take too long: the library's own time-out, which counts silence alone, is off.
 //
 // MHD_Connection, its Exchange and all maps belong to that thread.
 
@@ -37,8 +37,7 @@ namespace paceline::web {
 
 namespace {
 
-constexpr int kWaitMs = 100;  // between two looks at the stop and at late connections
-constexpr unsigned kSilenceSeconds = 5;
+constexpr int kWaitMs = 100;                   // between two looks at the stop and at late connections
 constexpr unsigned kSpareConnections = 32;     // the library takes 10 at once before old ones can go
 constexpr std::uint64_t kPassesPerLook = 8;    // at readers that may have gone
 constexpr std::size_t kBlockBytes = 32 << 10;  // of a stream, at once
@@ -181,10 +180,9 @@ class HttpServerImpl final : public HttpServer {
         MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG | (tls ? MHD_USE_TLS : 0), 0, nullptr,
         nullptr, &on_request, this, MHD_OPTION_LISTEN_SOCKET, socket.fd.get(), MHD_OPTION_CONNECTION_LIMIT,
         limits_.connections + (limits_.makes_room ? kSpareConnections : 0),
-        MHD_OPTION_CONNECTION_MEMORY_LIMIT, limits_.head_bytes, MHD_OPTION_CONNECTION_TIMEOUT,
-        kSilenceSeconds, MHD_OPTION_NOTIFY_CONNECTION, &on_connection, this, MHD_OPTION_NOTIFY_COMPLETED,
-        &on_completed, this, MHD_OPTION_UNESCAPE_CALLBACK, &unescape, nullptr, MHD_OPTION_EXTERNAL_LOGGER,
-        &note, this, MHD_OPTION_ARRAY, options, MHD_OPTION_END);
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, limits_.head_bytes, MHD_OPTION_NOTIFY_CONNECTION, &on_connection,
+        this, MHD_OPTION_NOTIFY_COMPLETED, &on_completed, this, MHD_OPTION_UNESCAPE_CALLBACK, &unescape,
+        nullptr, MHD_OPTION_EXTERNAL_LOGGER, &note, this, MHD_OPTION_ARRAY, options, MHD_OPTION_END);
     if (daemon_ == nullptr)
       return absl::UnavailableError(str_cat("the HTTP server could not be started", start_error_));
     (void)socket.fd.release();  // the daemon's
@@ -371,7 +369,6 @@ class HttpServerImpl final : public HttpServer {
   void begin_stream(Exchange& exchange, std::shared_ptr<HttpStream> stream) {
     exchange.stream = std::move(stream);
     ++streams_;
-    MHD_set_connection_option(exchange.connection, MHD_CONNECTION_OPTION_TIMEOUT, 0U);  // ends_ counts
     if (const int fd = socket_of(exchange.connection); fd >= 0)
       (void)::setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &kStreamBufferBytes, sizeof(kStreamBufferBytes));
   }

@@ -7,8 +7,8 @@
 // One thread serves all connections and calls handlers and streams, which must not block: what takes longer
 // is answered by another thread. Thread-safe. Bounds (HttpLimits): connections (further ones wait, or make
 // room), bytes of a request's head and body, and the time from a request's first byte to its answer's last,
-// whatever the other side does (the place of a connection that is ended so is free within 5 s). A stream has
-// no end of its own; one whose reader takes no byte for `slow_reader` is dropped.
+// whatever the other side does. A stream has no end of its own; one whose reader takes no byte for
+// `slow_reader` is dropped.
 
 #include <cstddef>
 #include <functional>
