@@ -446,7 +446,7 @@ class HttpServerImpl final : public HttpServer {
     return info == nullptr ? -1 : info->connect_fd;
   }
 
-  // Those before it are ended already, and about to go.
+  // Connections older than the one that is ended here are ended already, and about to go.
   void make_room() const {
     if (arrived_.size() <= limits_.connections) return;
     MHD_Connection* const oldest = arrived_[arrived_.size() - limits_.connections - 1];

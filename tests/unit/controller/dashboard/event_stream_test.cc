@@ -107,7 +107,7 @@ TEST_F(EventStreamTest, ManyReadersHearOfTheEndSoon) {
   EXPECT_NE(streams.back()->next(clock_.now()).text, nullptr);
 }
 
-// What a viewer sees, as a test says.
+// A viewer sees what a test says.
 class SetSight final : public Sight {
  public:
   Seen look(TimePoint) override { return seen; }
