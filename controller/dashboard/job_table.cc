@@ -61,6 +61,7 @@ void JobTable::note_removal(const std::string& key, const std::string& uid) {
 bool JobTable::set_left_out(std::vector<std::string> left_out) {
   if (left_out == left_out_) return false;
   left_out_ = std::move(left_out);
+  left_out_changed_ = rows_changed_ = ++version_;
   return true;
 }
 
@@ -81,7 +82,7 @@ std::string JobTable::list_json(const Namespaces& namespaces) const {
 }
 
 bool JobTable::has_news(std::uint64_t since, const Namespaces& namespaces) const {
-  if (is_whole(since)) return true;
+  if (is_whole(since) || left_out_changed_ > since) return true;
   const auto is_new = [&](const auto& each) {
     return each.second.row_changed > since && sees(namespaces, each.first);
   };
@@ -107,7 +108,9 @@ std::string JobTable::delta_json(std::uint64_t since, const Namespaces& namespac
   for (auto job = jobs_.begin(); !gone.empty() && job != jobs_.end(); ++job) gone.erase(job->second.uid);
   Json removed = Json::array();
   for (const std::string_view uid : gone) removed.push_back(uid);
-  return text + str_cat("],\"removed\":", kube::dump(removed), "}");
+  text += str_cat("],\"removed\":", kube::dump(removed));
+  if (full || left_out_changed_ > since) text += str_cat(",\"leftOut\":", kube::dump(Json(left_out_)));
+  return text + "}";
 }
 
 }  // namespace paceline::dashboard

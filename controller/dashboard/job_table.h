@@ -53,7 +53,8 @@ class JobTable {
 
   // {"version","jobs","leftOut"}, of these namespaces; null: of all.
   std::string list_json(const Namespaces& namespaces = nullptr) const;
-  // {"version","full","rows","removed"}: what is new for a reader who knows `since`; 0: all.
+  // {"version","full","rows","removed"}, and "leftOut" where that is new: what is new for a reader who knows
+  // `since`; 0: all.
   std::string delta_json(std::uint64_t since, const Namespaces& namespaces = nullptr) const;
   // Whether a reader who knows `since` would hear of anything.
   bool has_news(std::uint64_t since) const { return rows_changed_ > since; }
@@ -72,7 +73,7 @@ class JobTable {
   std::map<std::string, Job> jobs_;
   std::deque<Removal> removals_;
   std::uint64_t forgotten_ = 0;  // the newest version of a removal that is not kept
-  std::uint64_t version_ = 1, rows_changed_ = 1;
+  std::uint64_t version_ = 1, rows_changed_ = 1, left_out_changed_ = 1;
   std::vector<std::string> left_out_;
 };
 

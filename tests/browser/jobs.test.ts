@@ -120,6 +120,11 @@ browserTest("JobsThatWereLeftOutAreNamed", {}, async ({ page, mock, open }) => {
   await open("");
   await page.getByText("1 left out").click();
   await seen(page.getByText("runs/x: damaged"));
+  await until("the stream", () => mock.listeners === 1);
+  mock.world.leftOut = ["runs/x: damaged", "runs/y: of a newer version"];
+  mock.publish();
+  await seen(page.getByText("2 left out"));
+  await seen(page.getByText("runs/y: of a newer version"));
 });
 
 browserTest("ThousandJobsThatChangeAreDrawnByTheirWindow", { world: () => bigWorld(1000) }, async ({ page, mock, open }) => {

@@ -8,6 +8,7 @@ export interface JobsDelta {
   full: boolean;
   rows: Row[];
   removed?: string[];
+  leftOut?: string[]; // missing: as before
 }
 
 export type Jobs = Map<string, Row>; // by uid

@@ -35,8 +35,9 @@ function open(query: string, handlers: JobHandlers): () => void {
   stream = openStream(`${BASE}/stream?${query}`, {
     handlers: {
       jobs: (data) => {
-        applyDelta(jobs, data as JobsDelta);
-        current = { ...current, loaded: true, error: null };
+        const delta = data as JobsDelta;
+        applyDelta(jobs, delta);
+        current = { ...current, loaded: true, leftOut: delta.leftOut ?? current.leftOut, error: null };
         publish();
       },
       job: (data) => handlers.onJob?.((data as { removed?: boolean }).removed ? null : (data as Job)),
@@ -64,7 +65,7 @@ let loadAgain = () => {};
 // For those who do not want to wait.
 export const reloadJobs = (): void => loadAgain();
 
-// The list by itself comes first: for the first picture, its errors, and what it had to leave out. The stream follows where there is a list.
+// The list by itself comes first: for the first picture, and its errors. The stream follows where there is a list.
 export function hearJobs(): () => void {
   let close: (() => void) | null = null;
   let over = false;

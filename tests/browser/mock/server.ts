@@ -58,6 +58,7 @@ interface Listener {
   job: string;
   sent: number; // the version up to which it knows all
   sentStep: number;
+  sentLeftOut: readonly string[];
 }
 
 export class MockServer {
@@ -154,8 +155,10 @@ export class MockServer {
     if (listener.jobs) {
       const rows = [...world.jobs.values()].filter((job) => full || job.changed > listener.sent).map((job) => job.row(world.now()));
       const removed = world.removed.filter((each) => each.version > listener.sent).map((each) => each.uid);
-      if (full || rows.length > 0 || removed.length > 0)
-        this.#event(listener.response, "jobs", { version, full, rows, removed: full ? [] : removed });
+      const leftOut = full || listener.sentLeftOut !== world.leftOut ? world.leftOut : undefined;
+      listener.sentLeftOut = world.leftOut;
+      if (leftOut || rows.length > 0 || removed.length > 0)
+        this.#event(listener.response, "jobs", { version, full, rows, removed: full ? [] : removed, leftOut });
     }
     const job = world.jobs.get(listener.job);
     if (job && (full || job.changed > listener.sent)) {
@@ -286,6 +289,7 @@ export class MockServer {
       job: params.get("job") ?? "",
       sent: Number(resumed ?? 0),
       sentStep: 0,
+      sentLeftOut: this.world.leftOut,
     };
     this.#listeners.add(listener);
     response.on("close", () => this.#listeners.delete(listener));

@@ -105,6 +105,26 @@ TEST(JobTableTest, ListsTellWhatIsLeftOut) {
   EXPECT_THAT(Json::parse(table.list_json())["jobs"], IsEmpty());
 }
 
+TEST(JobTableTest, DeltasTellWhatIsLeftOutOnce) {
+  JobTable table;
+  table.put(object("x", "1"), row("x"));
+  EXPECT_EQ(Json::parse(table.delta_json(0))["leftOut"], Json::array());
+  const std::uint64_t before = table.version();
+  const auto namespaces = std::make_shared<const std::set<std::string>>(std::set<std::string>{"a"});
+  for (const Json& left_out : {Json::array({"runs/y: damaged"}), Json::array()}) {
+    const std::uint64_t known = table.version();
+    EXPECT_TRUE(table.set_left_out(left_out.get<std::vector<std::string>>()));
+    EXPECT_TRUE(table.has_news(known));
+    EXPECT_TRUE(table.has_news(known, namespaces));
+    EXPECT_EQ(Json::parse(table.delta_json(known))["leftOut"], left_out);
+  }
+  EXPECT_FALSE(table.has_news(table.version(), namespaces));
+  EXPECT_TRUE(Json::parse(table.delta_json(before)).contains("leftOut"));
+  const std::uint64_t known = table.version();
+  table.put(object("x", "1", 5), row("xx"));
+  EXPECT_FALSE(Json::parse(table.delta_json(known)).contains("leftOut"));
+}
+
 TEST(JobTableTest, ReadersSeeTheirNamespacesAlone) {
   JobTable table;
   const auto in_b = [](const std::string& name) {
