@@ -84,9 +84,41 @@ absl::StatusOr<bool> drop_oldest(Database& database, const std::string& but) {
   return false;
 }
 
+// DATA_LOSS where it is damaged, or has another table.
+absl::Status check(Database& database) {
+  Statement rows = database.prepare("PRAGMA quick_check(1)");
+  PL_ASSIGN_OR_RETURN(const bool row, rows.next());
+  if (row && rows.text_at(0) != "ok") return absl::DataLossError(rows.text_at(0));
+  Statement columns = database.prepare("SELECT group_concat(name) FROM pragma_table_info('jobs')");
+  PL_RETURN_IF_ERROR(columns.next().status());
+  if (columns.text_at(0) != kColumnNames)
+    return absl::DataLossError(str_cat("its table jobs has the columns \"", columns.text_at(0),
+                                       "\" and not \"", kColumnNames, "\""));
+  return absl::OkStatus();
+}
+
+// Makes a file smaller that is larger than so many pages. One that was made without auto_vacuum keeps its
+// size.
+absl::Status shrink(Database& database, std::int64_t most) {
+  PL_ASSIGN_OR_RETURN(const std::int64_t shrinks, database.number("PRAGMA auto_vacuum"));
+  PL_ASSIGN_OR_RETURN(std::int64_t pages, database.number("PRAGMA page_count"));
+  if (shrinks == 0 || pages <= most) return absl::OkStatus();
+  for (bool dropped = true; dropped;) {
+    PL_ASSIGN_OR_RETURN(const std::int64_t free, database.number("PRAGMA freelist_count"));
+    if (pages - free <= most) break;
+    PL_ASSIGN_OR_RETURN(dropped, drop_oldest(database, ""));
+  }
+  while (pages > most) {
+    PL_RETURN_IF_ERROR(database.run(str_cat("PRAGMA incremental_vacuum(", kLogPages, ")")));
+    PL_ASSIGN_OR_RETURN(const std::int64_t left, database.number("PRAGMA page_count"));
+    if (left == pages) break;
+    pages = left;
+  }
+  return database.run("PRAGMA wal_checkpoint(TRUNCATE)");
+}
+
 // Whether a record of so many bytes is what the file's bound has no room for, and not the disk.
 absl::StatusOr<bool> is_at_bound(Database& database, std::int64_t bound, std::int64_t bytes) {
-  PL_RETURN_IF_ERROR(database.run(kIndex));
   PL_ASSIGN_OR_RETURN(const std::int64_t page, database.number("PRAGMA page_size"));
   PL_ASSIGN_OR_RETURN(const std::int64_t pages, database.number("PRAGMA page_count"));
   PL_ASSIGN_OR_RETURN(const std::int64_t free, database.number("PRAGMA freelist_count"));
@@ -100,9 +132,8 @@ absl::StatusOr<Database> HistoryStore::begin(const std::string& path, const Limi
   // The log needs no memory shared between processes where one of them has the file for itself. A container
   // has no folder for what is sorted.
   PL_RETURN_IF_ERROR(database.run(str_cat(
-      "PRAGMA temp_store = MEMORY; PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL; PRAGMA "
-      "synchronous = NORMAL; "
-      "PRAGMA wal_autocheckpoint = ",
+      "PRAGMA auto_vacuum = INCREMENTAL; PRAGMA temp_store = MEMORY; PRAGMA locking_mode = EXCLUSIVE; "
+      "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = ",
       kLogPages, "; PRAGMA journal_size_limit = ", kLogPages * kPageBytes, "; BEGIN IMMEDIATE; COMMIT")));
   PL_ASSIGN_OR_RETURN(const std::int64_t version, database.number("PRAGMA user_version"));
   if (version > kVersion)
@@ -110,15 +141,10 @@ absl::StatusOr<Database> HistoryStore::begin(const std::string& path, const Limi
                                                  " of the history, and this release knows ", kVersion,
                                                  "; name another file"));
   if (version == 0) PL_RETURN_IF_ERROR(database.run(str_cat("BEGIN;", kTables, "COMMIT")));
-  Statement check = database.prepare("PRAGMA quick_check(1)");
-  PL_ASSIGN_OR_RETURN(const bool row, check.next());
-  if (row && check.text_at(0) != "ok") return absl::DataLossError(check.text_at(0));
-  Statement columns = database.prepare("SELECT group_concat(name) FROM pragma_table_info('jobs')");
-  PL_RETURN_IF_ERROR(columns.next().status());
-  if (columns.text_at(0) != kColumnNames)
-    return absl::DataLossError(str_cat("its table jobs has the columns \"", columns.text_at(0),
-                                       "\" and not \"", kColumnNames, "\""));
+  PL_RETURN_IF_ERROR(check(database));
+  PL_RETURN_IF_ERROR(database.run(kIndex));
   PL_ASSIGN_OR_RETURN(const std::int64_t page, database.number("PRAGMA page_size"));
+  PL_RETURN_IF_ERROR(shrink(database, limits.bytes / page));
   PL_RETURN_IF_ERROR(database.run(str_cat("PRAGMA max_page_count = ", limits.bytes / page)));
   return database;
 }

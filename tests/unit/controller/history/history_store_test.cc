@@ -178,6 +178,22 @@ TEST_F(HistoryStoreTest, DroppingTheOldestSortsNothing) {
   EXPECT_EQ(costs.sorts(), 0);
 }
 
+TEST_F(HistoryStoreTest, AFileThatIsLargerThanItMayBeShrinks) {
+  {
+    const auto store = open();
+    const std::string series(100'000, 'x');
+    for (int i = 0; i < 40; ++i) ASSERT_TRUE(store->put(record(str_cat("job-", i), i, i != 0), series).ok());
+  }
+  EXPECT_GT(std::filesystem::file_size(path_), 3 << 20);
+  const auto store = open({.bytes = 1 << 20});
+  EXPECT_LE(std::filesystem::file_size(path_), 1 << 20);
+  const std::vector<std::string> left = uids(*store);
+  EXPECT_GT(left.size(), 5);
+  EXPECT_EQ(left.front(), "job-39");
+  EXPECT_EQ(left.back(), "job-0");
+  EXPECT_TRUE(store->put(record("new", 50), std::string(100'000, 'x')).ok());
+}
+
 TEST_F(HistoryStoreTest, AFileOfTheReleaseBeforeIsRead) {
   ASSERT_TRUE(open()->put(record("a", 0), "series").ok());
   {
