@@ -53,11 +53,11 @@ bool StatusSamples::add(const Json& object, WallTime now, std::size_t most_cells
   const Json& progress = kube::at(object, {"status", "progress"});
   const Step step = kube::integer_at(progress, {"step"});
   if (step <= 0 || step == newest()) return false;
-  if (!begun_) begun_ = kube::parse_time(kube::text_at(object, {"status", "startTime"}));
+  const auto begin = kube::parse_time(kube::text_at(object, {"metadata", "creationTimestamp"}));
   Sample sample{.number = version_,
                 .step = step,
                 .loss = kube::number_at(progress, {"loss"}).value_or(kUnknown),
-                .seconds = begun_ ? std::chrono::duration<double>(now - *begun_).count() : kUnknown};
+                .seconds = begin ? std::chrono::duration<double>(now - *begin).count() : kUnknown};
   if (auto told = evaluation_of(progress, step, sample.seconds); told && !is_same(evaluation_, *told))
     evaluation_ = sample.evaluation = told;
   std::vector<std::pair<std::int64_t, std::string>> ranks;

@@ -34,7 +34,8 @@ class StatusSamples {
   static std::size_t cells_for(const kube::Json& object);
 
   // False: its step is the last sample's, or it trains no more. Where there are more than `most_cells`,
-  // samples go, but for the first and the newest.
+  // samples go, but for the first and the newest. Seconds count from the job's creation, which no resumption
+  // changes, and each process knows.
   bool add(const kube::Json& object, WallTime now, std::size_t most_cells = kMostCells);
   // Adds the samples from that number on. A member's means count for the steps since the sample before.
   void add_to(JobSeries& series, std::uint64_t from = 0) const;
@@ -67,7 +68,6 @@ class StatusSamples {
   std::vector<Sample> samples_;
   std::size_t cells_ = 0;
   std::optional<EvaluationPoint> evaluation_;  // the newest
-  std::optional<WallTime> begun_;  // the first start that a status told of; a resumption has another
   std::uint64_t version_;
 };
 

@@ -85,17 +85,6 @@ std::optional<WallTime> time_at(const Json& json, std::string_view key) {
   return kube::parse_time(kube::text_at(json, {key}));
 }
 
-// The job's first start: its status tells of the newest, which may be a resumption.
-std::optional<WallTime> begin_of(const Json& object, const std::vector<jobs::EventView>& events) {
-  auto begin = time_at(kube::at(object, {"status"}), "startTime");
-  if (!begin) begin = time_at(kube::at(object, {"metadata"}), "creationTimestamp");
-  for (const jobs::EventView& event : events) {
-    if (event.last && (!begin || *event.last < *begin) && begun_phase(event.reason, object) == "Starting")
-      begin = event.last;
-  }
-  return begin;
-}
-
 // Times of events are whole seconds on a cluster.
 constexpr double kSameMoment = 2;
 
@@ -177,7 +166,7 @@ Json events_json(const std::vector<jobs::EventView>& events) {
 
 Json timeline_json(const Json& object, const std::vector<jobs::EventView>& events,
                    const std::vector<EvaluationPoint>& evaluations) {
-  const auto begin = begin_of(object, events);
+  const auto begin = time_at(kube::at(object, {"metadata"}), "creationTimestamp");
   Json items = Json::array();
   const std::size_t skipped = events.size() - std::min(events.size(), kMostItems);
   for (std::size_t i = skipped; i < events.size(); ++i) {

@@ -14,7 +14,7 @@ namespace paceline::dashboard {
 
 inline constexpr std::size_t kMostItems = 2000;  // of a timeline, the newest
 
-// {"items": [...]}, the oldest first.
+// {"items": [...]}, the oldest first. Seconds count from the job's creation, as those of status_samples.h.
 kube::Json timeline_json(const kube::Json& object, const std::vector<jobs::EventView>& events,
                          const std::vector<EvaluationPoint>& evaluations);
 

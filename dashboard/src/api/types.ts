@@ -163,6 +163,7 @@ export interface Progress {
 
 export interface Status {
   phase?: string;
+  startTime?: string; // of the newest start, be it a resumption
   reason?: string;
   message?: string;
   conditions?: { type: string; status: string; reason?: string; message?: string; lastTransitionTime?: string }[];

@@ -2,9 +2,10 @@
 
 import { useState } from "preact/hooks";
 import { getTimeline } from "../../api/client.ts";
-import type { TimelineItem } from "../../api/types.ts";
+import type { Job, TimelineItem } from "../../api/types.ts";
 import { Lanes } from "../../charts/lanes.tsx";
 import { humanSeconds, withCommas } from "../../format/numbers.ts";
+import { parseTime } from "../../format/times.ts";
 import { kindsOf } from "../../model/timeline.ts";
 import { useFollow, useResource } from "../../state/resource.ts";
 import { Age, Empty, Exact, Loaded } from "../common.tsx";
@@ -89,6 +90,13 @@ function Found({ items, elapsed }: { items: TimelineItem[]; elapsed: number }) {
   );
 }
 
+// Seconds since the job was made. A row's are since the newest start, be it a resumption.
+function elapsedOf(job: Job): number {
+  const created = parseTime(job.row.created);
+  const started = parseTime(job.object.status?.startTime) ?? created;
+  return (job.row.elapsedSeconds ?? 0) + (created === null || started === null ? 0 : (started - created) / 1000);
+}
+
 export function Timeline({ job, path }: TabProps) {
   const timeline = useResource((signal) => getTimeline(path, signal), [path]);
   useFollow(timeline.reload, job.version);
@@ -96,7 +104,7 @@ export function Timeline({ job, path }: TabProps) {
     <section class="panel" aria-label="Timeline">
       <Loaded resource={timeline} what="the timeline">
         {({ items }) =>
-          items.length === 0 ? <Empty title="Nothing has happened yet" /> : <Found items={items} elapsed={job.row.elapsedSeconds ?? 0} />
+          items.length === 0 ? <Empty title="Nothing has happened yet" /> : <Found items={items} elapsed={elapsedOf(job)} />
         }
       </Loaded>
     </section>

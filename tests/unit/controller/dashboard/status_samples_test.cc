@@ -20,9 +20,9 @@ Json sampled_job(Step step, double slow_ms = 20) {
     return Json{{"role", "worker"},    {"index", index}, {"rank", 1 - index},
                 {"computeMs", ms - 1}, {"waitMs", 1.0},  {"stepMs", ms}};
   };
-  return {{"status",
-           {{"startTime", "2026-01-31T12:00:00Z"},
-            {"progress", {{"step", step}, {"loss", 1.0 / static_cast<double>(step)}}},
+  return {{"metadata", {{"creationTimestamp", "2026-01-31T12:00:00Z"}}},
+          {"status",
+           {{"progress", {{"step", step}, {"loss", 1.0 / static_cast<double>(step)}}},
             {"members", Json::array({member(0, 10), member(1, slow_ms)})}}}};
 }
 
@@ -59,14 +59,18 @@ TEST(StatusSamplesTest, StepsAndMembersAreTold) {
   }
 }
 
-// Its status has another start then.
-TEST(StatusSamplesTest, ResumedJobsCountFromTheirFirstStart) {
-  StatusSamples samples;
-  samples.add(sampled_job(8), kBegin + std::chrono::seconds(1));
+// Its status has another start then, and a process that saw only that counts alike.
+TEST(StatusSamplesTest, ResumedJobsCountFromTheirCreation) {
+  StatusSamples samples, later;
+  Json job = sampled_job(8);
+  job["status"]["startTime"] = "2026-01-31T12:00:00Z";
+  samples.add(job, kBegin + std::chrono::seconds(1));
   Json resumed = sampled_job(16);
   resumed["status"]["startTime"] = "2026-01-31T13:00:00Z";
-  samples.add(resumed, kBegin + std::chrono::seconds(3601));
+  for (StatusSamples* const each : {&samples, &later})
+    each->add(resumed, kBegin + std::chrono::seconds(3601));
   EXPECT_EQ(replayed(samples).points(100).seconds, (std::vector<double>{1, 3601}));
+  EXPECT_EQ(replayed(later).points(100).seconds, (std::vector<double>{3601}));
 }
 
 TEST(StatusSamplesTest, NothingIsKnownWithoutProgress) {

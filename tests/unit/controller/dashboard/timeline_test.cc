@@ -27,8 +27,7 @@ std::vector<std::string> kinds(const Json& timeline) {
   return names;
 }
 
-const Json kObject = Json::parse(R"({"status": {
-    "startTime": "2026-01-01T00:00:00Z",
+const Json kObject = Json::parse(R"({"metadata": {"creationTimestamp": "2026-01-01T00:00:00Z"}, "status": {
     "view": {"change": {"came": ["worker-3"], "left": ["worker-1"], "step": 40}},
     "stragglers": [{"role": "worker", "index": 2, "since": "2026-01-01T00:00:30Z", "sinceStep": 25}],
     "stragglerReplacements": [{"role": "worker", "index": 2, "at": "2026-01-01T00:00:40Z", "ended": "2026-01-01T00:00:50Z"}]}})");
@@ -72,18 +71,15 @@ TEST(TimelineTest, FiguresOfEvaluationsAreShortAndThoseThatAreKnown) {
   EXPECT_EQ(text({.step = 1, .loss = nan, .accuracy = 1.0 / 3, .seconds = 1}), "accuracy 33.33 %");
 }
 
-// The status has the time of the resumption.
-TEST(TimelineTest, ResumedJobsBeginAtTheirFirstStart) {
+// The status has the time of the resumption, and the events of the first start are gone after an hour.
+TEST(TimelineTest, ResumedJobsBeginAtTheirCreation) {
   Json object = kObject;
   object["status"]["startTime"] = "2026-01-01T01:00:00Z";
   const Json timeline = timeline_json(
-      object,
-      {event("2026-01-01T00:00:00Z", "CreatingPods"), event("2026-01-01T00:00:10Z", "MembersTrain"),
-       event("2026-01-01T00:30:00Z", "Suspended"), event("2026-01-01T01:00:00Z", "Resumed")},
-      {});
+      object, {event("2026-01-01T00:30:00Z", "Suspended"), event("2026-01-01T01:00:00Z", "Resumed")}, {});
   std::vector<double> seconds;
   for (const Json& item : timeline["items"]) seconds.push_back(item["seconds"]);
-  EXPECT_THAT(seconds, ElementsAre(0, 10, 1800, 3600));
+  EXPECT_THAT(seconds, ElementsAre(1800, 3600));
 }
 
 TEST(TimelineTest, RequestsHaveKinds) {
