@@ -91,6 +91,10 @@ bool Exporter::send(const std::vector<Recovery>& recoveries) {
   if (answer->status / 100 == 2) {
     if (!told_.empty()) log_.info("traces are taken again", {{"reason", "Traces"}});
     told_.clear();
+    const std::size_t left_out = std::exchange(state_.lock()->left_out, 0);
+    if (left_out > 0)
+      log_.warning("recoveries are left out of the traces: too many waited",
+                   {{"reason", "Traces"}, {"leftOut", str_cat(left_out)}});
     return true;
   }
   tell(str_cat(settings_.server, settings_.path, " answers ", answer->status, " ",

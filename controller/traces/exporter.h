@@ -5,7 +5,7 @@
 //
 // Bounds: kMostWaiting recoveries wait; further ones are left out, and counted. A receiver that does not
 // answer is asked again, after kPause, until it takes them; one that refuses them (4xx) loses them. The log
-// says once what is wrong, and once that it is over.
+// says once what is wrong, and once that it is over, and how many recoveries were left out.
 
 #include <functional>
 #include <memory>
@@ -39,7 +39,6 @@ class Exporter {
 
   // Its first step was applied just now.
   void add(std::string ns, std::string job, std::string uid, const api::ViewChange& change);
-  std::size_t left_out() { return state_.lock()->left_out; }
 
  private:
   struct State {

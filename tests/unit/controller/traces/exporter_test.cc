@@ -1,5 +1,6 @@
 #include "controller/traces/exporter.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -38,9 +39,9 @@ class ToReceiver final : public kube::Transport {
 
 class ExporterTest : public ::testing::Test {
  protected:
-  std::unique_ptr<Exporter> exporter() {
+  std::unique_ptr<Exporter> exporter(Logger log = Logger::none()) {
     return std::make_unique<Exporter>(Settings{.server = "http://c", .path = "/v1/traces"},
-                                      std::make_unique<ToReceiver>(receiver_), clock_, Logger::none());
+                                      std::make_unique<ToReceiver>(receiver_), clock_, std::move(log));
   }
   kube::Request wait_for_request(std::size_t number) {
     bool came = false;
@@ -89,14 +90,16 @@ TEST_F(ExporterTest, OneThatIsRefusedIsGivenUp) {
 }
 
 TEST_F(ExporterTest, ASlowReceiverHoldsNobodyUpAndCostsMemoryToABound) {
+  ::testing::internal::CaptureStderr();
   receiver_.lock()->holds = true;
-  const auto sender = exporter();
+  auto sender = exporter(Logger::to_stderr("test", LogLevel::kInfo));
   sender->add("", "digits", "", {});
   wait_for_request(1);
   for (std::size_t i = 0; i < kMostWaiting + 3; ++i) sender->add("", "digits", "", {});
-  EXPECT_EQ(sender->left_out(), 3U);
   receiver_.lock()->holds = false;
   EXPECT_EQ(spans_in(wait_for_request(2)), 4 * kMostWaiting);
+  sender.reset();
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(), ::testing::HasSubstr("leftOut=\"3\""));
 }
 
 TEST(ExporterSettingsTest, NoExporterUnlessOneIsAskedFor) {
