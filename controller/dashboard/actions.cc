@@ -1,6 +1,7 @@
 #include "controller/dashboard/actions.h"
 
 #include <array>
+#include <optional>
 #include <utility>
 
 #include "base/pluralize.h"
@@ -125,13 +126,6 @@ std::string_view name(Action action) {
     if (each == action) return text;
   }
   return "";
-}
-
-std::optional<Action> action_named(std::string_view name) {
-  for (const auto& [each, text] : kNames) {
-    if (text == name) return each;
-  }
-  return std::nullopt;
 }
 
 std::string why_not(Action action, const Json& object) {

@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <optional>
 #include <string>
 #include <string_view>
 
@@ -18,7 +17,6 @@ enum class Action : std::uint8_t { kSuspend, kResume, kScale, kCheckpoint, kRepl
 
 // suspend, resume, scale, checkpoint, replace, delete.
 std::string_view name(Action action);
-std::optional<Action> action_named(std::string_view name);
 
 // Why the job's state does not allow it, in a sentence without a full stop; empty: it does.
 std::string why_not(Action action, const kube::Json& object);

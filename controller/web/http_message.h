@@ -42,8 +42,8 @@ class HttpStream {
     std::shared_ptr<const std::string> text;  // null: nothing now
     bool last = false;                        // the stream ends behind it
   };
-  // Asked when all before is on its way: at once, after HttpServer::wake(), and several times a second. One
-  // that is slow to read is asked less often; it never makes a queue.
+  // Asked when all before is on its way: at once, after HttpServer::waker()(), and several times a second.
+  // One that is slow to read is asked less often; it never makes a queue.
   virtual Piece next(TimePoint now) = 0;
 };
 

@@ -80,7 +80,6 @@ class HttpServer {
   // Asks the streams for more. What waker() returns does so for as long as the server is there, and may be
   // called when it is gone.
   virtual std::function<void()> waker() const = 0;
-  void wake() const { waker()(); }
   // How many there are now.
   virtual unsigned streams() const = 0;
 };

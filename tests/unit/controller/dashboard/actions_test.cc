@@ -89,11 +89,6 @@ TEST(ActionsTest, JsonTellsWhatTheViewerMayNot) {
   EXPECT_EQ(some["delete"]["allowed"], false);
 }
 
-TEST(ActionsTest, NamesLeadBack) {
-  for (const Action action : kAll) EXPECT_EQ(action_named(name(action)), action);
-  EXPECT_EQ(action_named("fly"), std::nullopt);
-}
-
 constexpr WallTime kMoment{std::chrono::seconds(1'800'000'000)};
 
 TEST(ActionsTest, PatchesChangeOneThing) {

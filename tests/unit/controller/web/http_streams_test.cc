@@ -68,7 +68,7 @@ class HttpStreamsTest : public ::testing::TestWithParam<bool> {
   }
   void tell(std::string text) {
     feed_.lock()->pieces.push_back(std::make_shared<const std::string>(std::move(text)));
-    server_->wake();
+    server_->waker()();
   }
 
   const HttpsCertificate certificate_;
@@ -193,7 +193,7 @@ TEST_P(HttpStreamsTest, StreamsTellWhatComes) {
   tell("data: 2\n\n");
   one.until("data: 2");
   feed_.lock()->over = true;
-  server_->wake();
+  server_->waker()();
   EXPECT_THAT(one.until("\r\n0\r\n"), HasSubstr("data: 2"));
 }
 
@@ -251,7 +251,7 @@ TEST_P(HttpStreamsTest, ReadersThatDoNotReadAreDropped) {
   }
   clock_.advance(kLimits.slow_reader);
   while (server_->streams() > 0) {
-    server_->wake();
+    server_->waker()();
     std::this_thread::yield();
   }
   HttpReader next = reader();
