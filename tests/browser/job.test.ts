@@ -240,7 +240,12 @@ browserTest("YamlIsTheJobAsWritten", {}, async ({ page, mock, open }) => {
   await open(`${HEADLINE}/yaml`);
   const yaml = page.getByLabel("The job's YAML");
   await seen(yaml.getByText("action"));
-  assert.equal((await yaml.innerText()).trimEnd(), yamlOf(mock.world.jobs.get("research/gpt-medium-pretrain")!).trimEnd());
+  const job = mock.world.jobs.get("research/gpt-medium-pretrain")!;
+  assert.equal((await yaml.innerText()).trimEnd(), yamlOf(job).trimEnd());
+  job.workers = 40;
+  mock.world.touch(job);
+  mock.publish();
+  await seen(yaml.getByText("39"));
 });
 
 browserTest("ProgramOfItsOwnShowsWhatItTells", {}, async ({ page, mock, open }) => {

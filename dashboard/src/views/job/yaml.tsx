@@ -3,7 +3,7 @@
 import { getYaml } from "../../api/client.ts";
 import { yamlTokens } from "../../model/yaml.ts";
 import { toast } from "../../state/app.ts";
-import { useResource } from "../../state/resource.ts";
+import { useFollow, useResource } from "../../state/resource.ts";
 import { Loaded } from "../common.tsx";
 import { Icon } from "../icons.tsx";
 import type { TabProps } from "./job.tsx";
@@ -17,8 +17,9 @@ async function copy(yaml: string): Promise<void> {
   }
 }
 
-export function Yaml({ path }: TabProps) {
+export function Yaml({ job, path }: TabProps) {
   const yaml = useResource((signal) => getYaml(path, signal), [path]);
+  useFollow(yaml.reload, job.version);
   return (
     <section class="panel" aria-label="YAML">
       <Loaded resource={yaml} what="the YAML">
