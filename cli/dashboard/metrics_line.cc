@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/fields.h"
 #include "cli/plot/json_line.h"
 #include "controller/cluster/kube/json.h"
 
@@ -39,8 +40,9 @@ bool add_metrics_line(std::string_view text, dashboard::JobSeries& series) {
     return true;
   }
   const Json& told = kube::at(line, {"step"});
-  if (!told.is_number_integer() || told.get<std::int64_t>() < 0) return false;
+  if (!told.is_number_integer()) return false;
   const Step step = told.get<std::int64_t>();
+  if (step < 0 || step > kMostCount) return false;
   if (type == "step") {
     series.add(dashboard::StepPoint{.step = step,
                                     .loss = number_in(line, "loss"),

@@ -38,6 +38,9 @@ TEST(MetricsLineTest, OtherLinesArePassedOver) {
   for (const std::string& line :
        {std::string(), std::string("{"), std::string("[]"), std::string("3"),
         std::string(R"({"type":"step"})"), std::string(R"({"type":"step","step":-1})"),
+        std::string(R"({"type":"step","step":9007199254740993})"),
+        std::string(R"({"type":"step","step":9223372036854775807})"),
+        std::string(R"({"type":"memberStep","member":"worker-0","step":9223372036854775807,"stepMs":7})"),
         std::string(R"({"type":"step","step":"3"})"), std::string(R"({"type":"new","step":3})"),
         std::string(R"({"type":"memberStep","step":3})"), std::string(100, '['), std::string(100'000, ' '),
         std::string("\xff\xfe")})
