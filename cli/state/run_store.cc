@@ -467,6 +467,10 @@ absl::Status RunStore::remove(const std::string& name) const {
   const std::string& folder = run.folder;
   std::vector<std::filesystem::path> parts;
   std::error_code error, first;
+  if (std::filesystem::is_symlink(folder, error))
+    return absl::FailedPreconditionError(str_cat(
+        "the folder of run \"", name, "\" is a symbolic link, and what lies behind it is not deleted; `rm ",
+        shell_word(folder), "` removes the link alone"));
   for (std::filesystem::directory_iterator entries(folder, error), end; !error && entries != end;
        entries.increment(error)) {
     const std::string part = entries->path().filename().string();

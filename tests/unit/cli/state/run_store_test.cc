@@ -300,6 +300,20 @@ TEST_F(RunStoreTest, RemoveRemovesEverything) {
   EXPECT_EQ(store_.get("a").status().code(), absl::StatusCode::kNotFound);
 }
 
+TEST_F(RunStoreTest, RunBehindALinkIsNotRemoved) {
+  {
+    const auto run = store_.create("a");
+    ASSERT_TRUE((*run)->write_state(running("a", "x"), false).ok());
+    std::ofstream((*run)->path("metrics.jsonl")) << "{}\n";
+  }
+  const std::string link = store_.state_folder() + "/runs/a", target = folder_.path() + "/elsewhere";
+  std::filesystem::rename(link, target);
+  std::filesystem::create_directory_symlink(target, link);
+  EXPECT_TRUE(absl::IsFailedPrecondition(store_.remove("a")));
+  EXPECT_TRUE(std::filesystem::exists(target + "/metrics.jsonl"));
+  EXPECT_TRUE(store_.get("a").ok());
+}
+
 TEST_F(RunStoreTest, NamesThatLeaveTheFolderAreRefused) {
   for (const char* name : {"", ".", "..", "a/b", "../x", "a\nb", "\x1b[31m", "\xff"}) {
     EXPECT_EQ(store_.create(name).status().code(), absl::StatusCode::kInvalidArgument) << name;
