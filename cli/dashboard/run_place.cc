@@ -57,10 +57,13 @@ absl::StatusOr<std::string> RunPlace::yaml(const Json& object) {
   return read_regular_file(folder_of(object) + "/job.yaml", api::kMaxFileBytes);
 }
 
-std::shared_ptr<RunPlace::Tail> RunPlace::tail_of(const std::string& folder) {
+std::shared_ptr<RunPlace::Tail> RunPlace::tail_of(const Json& object) {
+  const std::string folder = folder_of(object), uid = kube::text_at(object, {"metadata", "uid"});
   auto tails = tails_.lock();
   auto found = std::ranges::find(*tails, folder, [](const auto& tail) { return tail->folder; });
-  if (found == tails->end()) found = tails->insert(tails->begin(), std::make_shared<Tail>(folder));
+  if (found == tails->end()) found = tails->insert(tails->begin(), std::make_shared<Tail>(folder, uid));
+  // A deleted run's file may have left its inode to the file of a new run of that name.
+  if ((*found)->uid != uid) *found = std::make_shared<Tail>(folder, uid);
   tails->splice(tails->begin(), *tails, found);
   if (tails->size() > kMostTails) tails->pop_back();
   return tails->front();
@@ -68,7 +71,7 @@ std::shared_ptr<RunPlace::Tail> RunPlace::tail_of(const std::string& folder) {
 
 absl::Status RunPlace::use_series(const Json& object, std::size_t most_bytes,
                                   const std::function<void(const dashboard::JobSeries&)>& use) {
-  const std::shared_ptr<Tail> tail = tail_of(folder_of(object));
+  const std::shared_ptr<Tail> tail = tail_of(object);
   const std::scoped_lock busy(tail->busy);
   PL_RETURN_IF_ERROR(tail->metrics.read(most_bytes).status());
   use(tail->metrics.series());

@@ -47,14 +47,15 @@ class RunPlace final : public dashboard::Place {
 
  private:
   struct Tail {
-    std::string folder;
+    const std::string folder, uid;
     std::mutex busy;  // while it is read
     MetricsTail metrics;
-    explicit Tail(const std::string& run) : folder(run), metrics(run + "/metrics.jsonl") {}
+    Tail(const std::string& run, std::string uid)
+        : folder(run), uid(std::move(uid)), metrics(run + "/metrics.jsonl") {}
   };
 
   std::string folder_of(const kube::Json& object) const;
-  std::shared_ptr<Tail> tail_of(const std::string& folder);
+  std::shared_ptr<Tail> tail_of(const kube::Json& object);
 
   const RunStore store_;
   const Clock& clock_;
