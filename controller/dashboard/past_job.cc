@@ -20,6 +20,12 @@ Json object_in(const std::string& text) {
   return json.ok() && json->is_object() ? *std::move(json) : Json::object();
 }
 
+Json& object_at(Json& parent, const char* field) {
+  Json& child = parent[field];
+  if (!child.is_object()) child = Json::object();
+  return child;
+}
+
 std::string deleted_text(const history::Record& record) {
   return kube::format_seconds(record.deleted.value_or(record.changed));
 }
@@ -52,7 +58,7 @@ Json past_row(const history::Record& record) {
 
 Json past_object(const history::Record& record) {
   Json object = object_in(record.object);
-  object["metadata"]["annotations"][kube::kDeletedAnnotation] = deleted_text(record);
+  object_at(object_at(object, "metadata"), "annotations")[kube::kDeletedAnnotation] = deleted_text(record);
   return object;
 }
 

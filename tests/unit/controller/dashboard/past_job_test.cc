@@ -60,6 +60,12 @@ TEST(PastJobTest, TextsThatOthersWroteAreNoErrors) {
   record.object = "[1]";
   EXPECT_EQ(past_row(record)["deleted"], "2026-01-31T12:00:00Z");
   EXPECT_TRUE(past_object(record).is_object());
+  for (const char* odd : {R"({"metadata":5})", R"({"metadata":{"annotations":[]}})"}) {
+    record.object = odd;
+    EXPECT_EQ(past_object(record)["metadata"]["annotations"][kube::kDeletedAnnotation],
+              "2026-01-31T12:00:00Z")
+        << odd;
+  }
 }
 
 }  // namespace
