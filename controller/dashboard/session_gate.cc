@@ -46,9 +46,14 @@ std::string SessionGate::new_token() {
 }
 
 void SessionGate::admit(const web::HttpRequest& request, const Need& need, Then then) {
-  const std::string cookie(cookie_named(request.header("cookie"), cookie_));
   const std::string& csrf = csrf_word(request, need.of_stream);
-  if (!sessions_.lock()->use(cookie, csrf, clock_.now())) {
+  std::string cookie;
+  for (const std::string_view each : cookies_named(request.header("cookie"), cookie_)) {
+    if (!sessions_.lock()->use(each, csrf, clock_.now())) continue;
+    cookie = each;
+    break;
+  }
+  if (cookie.empty()) {
     return then({.refusal = Refusal{401, "Unauthenticated",
                                     "there is no session with this cookie and this X-Paceline-CSRF",
                                     "open the address that `paceline dashboard` prints"}});

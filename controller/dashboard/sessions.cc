@@ -12,16 +12,18 @@ bool same_secret(std::string_view a, std::string_view b) {
   return differ == 0;
 }
 
-std::string_view cookie_named(std::string_view header, std::string_view name) {
-  while (!header.empty()) {
+std::vector<std::string_view> cookies_named(std::string_view header, std::string_view name) {
+  std::vector<std::string_view> values;
+  while (!header.empty() && values.size() < kMostCookies) {
     const std::size_t end = header.find_first_of(";,");
     std::string_view pair = header.substr(0, end);
     header.remove_prefix(end == std::string_view::npos ? header.size() : end + 1);
     while (pair.starts_with(' ')) pair.remove_prefix(1);
     const std::size_t equals = pair.find('=');
-    if (equals != std::string_view::npos && pair.substr(0, equals) == name) return pair.substr(equals + 1);
+    if (equals != std::string_view::npos && pair.substr(0, equals) == name)
+      values.push_back(pair.substr(equals + 1));
   }
-  return {};
+  return values;
 }
 
 void Sessions::add_token(std::string token) {

@@ -14,6 +14,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/clock.h"
 
@@ -46,7 +47,9 @@ class Sessions {
 // Whether two secrets are the same.
 bool same_secret(std::string_view a, std::string_view b);
 
-// The value of a cookie in a Cookie header; empty: none.
-std::string_view cookie_named(std::string_view header, std::string_view name);
+// The values of a cookie in a Cookie header, kMostCookies at most: another page of the host may have set one
+// of that name, too, which can come first.
+inline constexpr std::size_t kMostCookies = 64;
+std::vector<std::string_view> cookies_named(std::string_view header, std::string_view name);
 
 }  // namespace paceline::dashboard

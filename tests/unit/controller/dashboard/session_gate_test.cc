@@ -64,6 +64,16 @@ TEST_F(SessionGateTest, RightsAreAskedForAndCountForAWhile) {
   gate.close();
 }
 
+TEST_F(SessionGateTest, AnotherPagesCookieOfThatNameLocksNobodyOut) {
+  SessionGate gate("ada", "session", nullptr, clock_);
+  open_session(gate);
+  request_.headers["cookie"] = "session=x; " + request_.headers["cookie"];
+  EXPECT_FALSE(admitted(gate, {}).refusal);
+  EXPECT_FALSE(admitted(gate, {.lists = true, .of_stream = true}).sight->look(clock_.now()).over);
+  request_.headers["cookie"] = "session=x; session=";
+  EXPECT_EQ(admitted(gate, {}).refusal->status, 401);
+}
+
 TEST_F(SessionGateTest, StreamIsAUseOfItsSessionAndEndsWithIt) {
   SessionGate gate("ada", "session", nullptr, clock_);
   open_session(gate);

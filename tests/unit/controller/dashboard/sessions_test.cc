@@ -1,5 +1,6 @@
 #include "controller/dashboard/sessions.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <string>
@@ -9,6 +10,9 @@
 
 namespace paceline::dashboard {
 namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
 
 constexpr TimePoint kOpened{std::chrono::hours(100)};
 
@@ -74,11 +78,14 @@ TEST(SessionsTest, SecretsAreComparedWhole) {
 }
 
 TEST(SessionsTest, CookiesAreFoundByName) {
-  EXPECT_EQ(cookie_named("a=1; session=x=y; b=2", "session"), "x=y");
-  EXPECT_EQ(cookie_named("session=1", "session"), "1");
-  EXPECT_EQ(cookie_named("xsession=1, session=2", "session"), "2");
+  EXPECT_THAT(cookies_named("a=1; session=x=y; b=2", "session"), ElementsAre("x=y"));
+  EXPECT_THAT(cookies_named("session=1", "session"), ElementsAre("1"));
+  EXPECT_THAT(cookies_named("xsession=1, session=2; session=3", "session"), ElementsAre("2", "3"));
   for (const char* header : {"", ";;;", "session", "session2=1", "=1"})
-    EXPECT_EQ(cookie_named(header, "session"), "") << header;
+    EXPECT_THAT(cookies_named(header, "session"), IsEmpty()) << header;
+  std::string many;
+  for (std::size_t i = 0; i <= kMostCookies; ++i) many += "session=1;";
+  EXPECT_EQ(cookies_named(many, "session").size(), kMostCookies);
 }
 
 }  // namespace
