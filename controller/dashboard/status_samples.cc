@@ -5,6 +5,7 @@
 #include <limits>
 #include <utility>
 
+#include "base/fields.h"
 #include "controller/cluster/kube/times.h"
 #include "controller/dashboard/job_row.h"
 
@@ -52,7 +53,7 @@ std::size_t StatusSamples::cells_for(const Json& object) {
 bool StatusSamples::add(const Json& object, WallTime now, std::size_t most_cells) {
   const Json& progress = kube::at(object, {"status", "progress"});
   const Step step = kube::integer_at(progress, {"step"});
-  if (step <= 0 || step == newest()) return false;
+  if (step <= 0 || step > kMostCount || step == newest()) return false;
   const auto begin = kube::parse_time(kube::text_at(object, {"metadata", "creationTimestamp"}));
   Sample sample{.number = version_,
                 .step = step,

@@ -33,10 +33,11 @@ class StatusSamples {
   // The cells of kSamples statuses with as many members as this one.
   static std::size_t cells_for(const kube::Json& object);
 
-  // False: its step is the last sample's, or it trains no more. Where there are more than `most_cells`,
-  // samples go, but for the first and the newest. Seconds count from the job's creation, which no resumption
-  // changes, and each process knows.
+  // False: its step is the last sample's or no step (beyond kMostCount), or it trains no more. Where there
+  // are more than `most_cells`, samples go, but for the first and the newest. Seconds count from the job's
+  // creation, which no resumption changes, and each process knows.
   bool add(const kube::Json& object, WallTime now, std::size_t most_cells = kMostCells);
+  // Adds the samples from that number on. A member's means count for the steps since the sample before.
   // Adds the samples from that number on. A member's means count for the steps since the sample before.
   void add_to(JobSeries& series, std::uint64_t from = 0) const;
 

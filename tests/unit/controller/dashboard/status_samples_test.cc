@@ -37,6 +37,7 @@ TEST(StatusSamplesTest, StepsAndMembersAreTold) {
   EXPECT_EQ(samples.newest(), -1);
   EXPECT_TRUE(samples.add(sampled_job(8), kBegin + std::chrono::seconds(1)));
   EXPECT_FALSE(samples.add(sampled_job(8), kBegin + std::chrono::seconds(2)));
+  EXPECT_FALSE(samples.add(sampled_job(kLast), kBegin + std::chrono::seconds(2)));
   EXPECT_TRUE(samples.add(sampled_job(16), kBegin + std::chrono::seconds(3)));
   EXPECT_EQ(samples.newest(), 16);
   const JobSeries series = replayed(samples);
