@@ -1,5 +1,6 @@
 #include "controller/dashboard/job_history.h"
 
+#include <cstdio>
 #include <utility>
 
 #include "base/status.h"
@@ -88,7 +89,16 @@ void JobHistory::note_listed() {
 }
 
 absl::StatusOr<JobHistory::Store> JobHistory::open_store() {
-  if (Store store = state_.lock()->store) return store;
+  if (const Store store = state_.lock()->store) {
+    if (!store->has_moved()) return store;
+    log_.warning(str_cat(options_.path,
+                         " was removed or replaced while it was open: what was kept in it is lost "
+                         "here, and the history goes on with what is there now"),
+                 {{"reason", "History"}});
+    if (options_.on_error) options_.on_error("failed");
+    state_.lock()->store = nullptr;
+    std::remove((options_.path + "-wal").c_str());  // the old file's, which would be written into the new one
+  }
   auto tried = HistoryStore::open(options_.path, options_.limits);
   if (absl::IsUnavailable(tried.status())) {
     drop_deleted();

@@ -5,9 +5,10 @@
 //
 // A thread of its own writes, every kInterval and soon after a deletion, and once more at the end. The store
 // is one process's: another replica that has the file writes it, also what is deleted meanwhile, and this one
-// tries again. An error costs history alone: it is logged once until it passes, told to `on_error` each time,
-// and to viewers; a damaged file is put aside, and a new one begun. Bounded as the store, and kMostGone
-// deleted jobs that wait to be written (further ones are lost). Thread-safe; readers may wait for the disk.
+// tries again. A file that was removed or replaced is opened anew. An error costs history alone: it is logged
+// once until it passes, told to `on_error` each time, and to viewers; a damaged file is put aside, and a new
+// one begun. Bounded as the store, and kMostGone deleted jobs that wait to be written (further ones are
+// lost). Thread-safe; readers may wait for the disk.
 
 #include <cstddef>
 #include <cstdint>

@@ -38,7 +38,6 @@ class StatusSamples {
   // creation, which no resumption changes, and each process knows.
   bool add(const kube::Json& object, WallTime now, std::size_t most_cells = kMostCells);
   // Adds the samples from that number on. A member's means count for the steps since the sample before.
-  // Adds the samples from that number on. A member's means count for the steps since the sample before.
   void add_to(JobSeries& series, std::uint64_t from = 0) const;
 
   // The number of the next sample.

@@ -171,6 +171,11 @@ absl::StatusOr<HistoryStore::Opened> HistoryStore::open(const std::string& path,
                 std::move(remark)};
 }
 
+bool HistoryStore::has_moved() {
+  const std::lock_guard lock(mutex_);
+  return database_.has_moved();
+}
+
 absl::Status HistoryStore::put(const Record& record, std::optional<std::string_view> series) {
   const auto bytes =
       static_cast<std::int64_t>(record.row.size() + record.object.size() + (series ? series->size() : 0));

@@ -46,6 +46,9 @@ class HistoryStore {
   // Puts a file that is damaged aside; the next open() begins a new one.
   static absl::Status set_aside(const std::string& path);
 
+  // The file was removed, or is another one by now: this store keeps nothing.
+  bool has_moved();
+
   // The record of that uid, in place of the one before; its series, where given, likewise.
   // RESOURCE_EXHAUSTED: the disk is full, or the record is larger than a quarter of the file may be.
   // DATA_LOSS: the file is damaged.

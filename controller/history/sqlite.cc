@@ -123,4 +123,10 @@ absl::StatusOr<std::int64_t> Database::number(std::string_view statement) {
   return row ? prepared.number_at(0) : 0;
 }
 
+bool Database::has_moved() const {
+  int moved = 0;
+  return sqlite3_file_control(database_.get(), "main", SQLITE_FCNTL_HAS_MOVED, &moved) == SQLITE_OK &&
+         moved != 0;
+}
+
 }  // namespace paceline::history

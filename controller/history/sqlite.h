@@ -56,6 +56,8 @@ class Database {
   // An error of it is told by the first next() or run().
   Statement prepare(std::string_view statement);
   absl::StatusOr<std::int64_t> number(std::string_view statement);  // the first column of its first row
+  // The file was removed, or is another one by now: what is written goes nowhere.
+  bool has_moved() const;
 
  private:
   struct Closes {

@@ -176,6 +176,42 @@ TEST_F(JobHistoryTest, ADamagedFileIsPutAsideAndBegunAnew) {
   EXPECT_TRUE(std::filesystem::exists(options().path + ".damaged"));
 }
 
+TEST_F(JobHistoryTest, AFileThatWasRemovedIsBegunAnew) {
+  Replica replica(options(), clock_);
+  replica.put(job_at("x", "1", 1));
+  replica.put(job_at("y", "2", 1));
+  EXPECT_TRUE(replica.history->pass());
+  std::filesystem::remove(options().path);
+  replica.put(job_at("x", "1", 2));
+  EXPECT_TRUE(replica.history->pass());
+  EXPECT_THAT(replica.errors, ElementsAre("failed"));
+  EXPECT_THAT(replica.steps("1"), ElementsAre(1, 2));
+  replica.remove(job_at("x", "1", 2));
+  replica.remove(job_at("y", "2", 1));
+  EXPECT_TRUE(replica.history->pass());
+  replica.history.reset();
+  Replica next(options(), clock_);
+  EXPECT_TRUE(next.history->pass());
+  EXPECT_THAT(next.deleted(), ::testing::UnorderedElementsAre("1", "2"));
+}
+
+TEST_F(JobHistoryTest, AFileThatIsAnotherOneIsOpenedAnew) {
+  HistoryOptions copy = options();
+  copy.path += ".copy";
+  {
+    Replica earlier(copy, clock_);
+    earlier.put(job_at("y", "2", 1));
+    earlier.remove(job_at("y", "2", 1));
+    EXPECT_TRUE(earlier.history->pass());
+  }
+  Replica replica(options(), clock_);
+  EXPECT_TRUE(replica.history->pass());
+  EXPECT_THAT(replica.deleted(), IsEmpty());
+  std::filesystem::rename(copy.path, options().path);
+  EXPECT_TRUE(replica.history->pass());
+  EXPECT_THAT(replica.deleted(), ElementsAre("2"));
+}
+
 TEST_F(JobHistoryTest, AJobThatIsTooLargeCostsTheOthersNothing) {
   HistoryOptions small = options();
   small.limits.bytes = 1 << 20;
