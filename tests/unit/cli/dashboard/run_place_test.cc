@@ -24,9 +24,9 @@ Json run_of(const std::string& uid) {
   return {{"metadata", {{"name", "digits"}, {"uid", uid}}}};
 }
 
-class RunPlaceTest : public ::testing::Test {
+class RunPlaceSeriesTest : public ::testing::Test {
  protected:
-  RunPlaceTest() { std::filesystem::create_directories(path_.parent_path()); }
+  RunPlaceSeriesTest() { std::filesystem::create_directories(path_.parent_path()); }
   std::vector<Step> steps(const std::string& uid) {
     std::vector<Step> steps;
     const auto use = [&](const dashboard::JobSeries& series) { steps = series.points(100).steps; };
@@ -39,7 +39,7 @@ class RunPlaceTest : public ::testing::Test {
   RunPlace place_{RunStore(folder_.path()), clock_};
 };
 
-TEST_F(RunPlaceTest, SeriesGoOnWithTheirFile) {
+TEST_F(RunPlaceSeriesTest, SeriesGoOnWithTheirFile) {
   EXPECT_THAT(steps("first"), ElementsAre());
   std::ofstream(path_) << step_line(1);
   EXPECT_THAT(steps("first"), ElementsAre(1));
@@ -47,7 +47,7 @@ TEST_F(RunPlaceTest, SeriesGoOnWithTheirFile) {
   EXPECT_THAT(steps("first"), ElementsAre(1, 2));
 }
 
-TEST_F(RunPlaceTest, ARunHasNothingOfTheDeletedOneOfItsName) {
+TEST_F(RunPlaceSeriesTest, ARunHasNothingOfTheDeletedOneOfItsName) {
   std::ofstream(path_) << step_line(1);
   EXPECT_THAT(steps("first"), ElementsAre(1));
   std::ofstream(path_) << step_line(7) << step_line(8);  // of the same inode, and larger
