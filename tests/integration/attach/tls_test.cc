@@ -54,13 +54,13 @@ class TlsTest : public ::testing::Test {
     member::Environment environment;
     environment.coordinator = server_->address();
     environment.job = "default/digits";
-    environment.pod = environment.pod_uid = "worker-0";
+    environment.index = static_cast<int>(members_.size());
+    environment.pod = environment.pod_uid = environment.name();
     environment.token = kSecretOfJob;
     environment.authority = authority;
     member::Presence presence;
     presence.host_id = "host";
     presence.tcp = {"127.0.0.1:1"};
-    environment.index = static_cast<int>(members_.size());
     auto member =
         member::Membership::attach(environment, presence, {}, clock_, Deadline::after(clock_.now(), limit));
     if (member.ok()) members_.push_back(*std::move(member));
