@@ -3,8 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "controller/cluster/kube/job_object.h"
 #include "controller/cluster/kube/times.h"
+#include "controller/plan/kubernetes_limits.h"
 #include "controller/plan/restart_budget.h"
+#include "controller/reconcile/what_if.h"
 
 namespace paceline::dashboard {
 namespace {
@@ -60,13 +63,19 @@ TEST(NextStepsTest, RestartsLeftAreThePlanners) {
               ends_with({1, 8, std::chrono::minutes(10)}));
 }
 
+// Role and index of a finding about all members say nothing.
 TEST(NextStepsTest, SlowMembersComeFirst) {
-  const Json next = decisions(R"({"status": {"phase": "Running",
-      "stragglers": [{"role": "worker", "index": 2, "action": "Replace", "why": "the budget allows it"},
-                     {"kind": "AllSlow", "role": "worker", "index": 0, "rank": -1, "action": "Report"}]}})");
-  ASSERT_EQ(next.size(), 2U);
-  EXPECT_THAT(next[0]["text"].get<std::string>(), ::testing::HasSubstr("worker-2"));
-  EXPECT_THAT(next[1]["text"].get<std::string>(), ::testing::Not(::testing::HasSubstr("worker-0")));
+  const auto decided = [](int index) {
+    Json job = Json::parse(R"({"status": {"phase": "Running",
+        "stragglers": [{"role": "worker", "index": 2, "action": "Replace", "why": "the budget allows it"},
+                       {"kind": "AllSlow", "role": "worker", "rank": -1, "action": "Report"}]}})");
+    for (Json& each : job["status"]["stragglers"]) each["index"] = index;
+    return next_steps_json(job, kLookedAt)["decisions"];
+  };
+  const Json first = decided(0), second = decided(2);
+  ASSERT_EQ(first.size(), 2U);
+  EXPECT_NE(first[0], second[0]);
+  EXPECT_EQ(first[1], second[1]);
 }
 
 // A job that trains, as the API server has it.
@@ -87,10 +96,18 @@ Json training_job(const char* run_policy, const char* phase) {
 
 // A job that starts nobody again ends with the first death, as `paceline explain` has it.
 TEST(NextStepsTest, DeathsOfEachRoleHaveAnAnswer) {
-  const Json next = next_steps_json(training_job("{}", "Running"), kLookedAt)["decisions"];
+  const Json object = training_job("{}", "Running");
+  const Json next = next_steps_json(object, kLookedAt)["decisions"];
+  api::Parsed parsed = kube::parse_job(object, kube::job_metadata(object));
+  ASSERT_TRUE(parsed.job.has_value());
+  parsed.job->status.phase = api::Phase::kRunning;
+  const auto answers = reconcile::if_a_member_dies(*parsed.job, plan::kubernetes_limits(), kLookedAt);
+  ASSERT_EQ(answers.size(), 2U);
   ASSERT_EQ(next.size(), 3U) << next;
-  EXPECT_THAT(next[0]["text"].get<std::string>(), ::testing::HasSubstr("chief-0"));
-  EXPECT_THAT(next[1]["text"].get<std::string>(), ::testing::HasSubstr("(MemberKilled)"));
+  for (std::size_t i = 0; i < answers.size(); ++i) {
+    EXPECT_EQ(answers[i].then, reconcile::WhatIf::Then::kJobFails);
+    EXPECT_THAT(next[i]["text"].get<std::string>(), ::testing::EndsWith(reconcile::text_of(answers[i])));
+  }
 }
 
 TEST(NextStepsTest, SuspendedJobsWithoutAVolumeBeginAnew) {
