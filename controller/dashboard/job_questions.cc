@@ -215,6 +215,7 @@ void JobQuestions::log(Call call) {
         pod, {.container = of.request.parameter("container"), .tail = static_cast<int>(tail)}, sink, stop));
     if (text.size() > kMostLogBytes) text.erase(0, text.size() - kMostLogBytes);
     if (cut) text.erase(0, text.find('\n') + 1);  // the rest of a line
+    text.shrink_to_fit();                         // it may wait for a slow reader
     return HttpAnswer{200, std::move(text)};
   });
 }

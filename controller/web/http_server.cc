@@ -313,12 +313,15 @@ class HttpServerImpl final : public HttpServer {
   MHD_Result send(Exchange& exchange, HttpAnswer answer) {
     if (answer.stream != nullptr && streams_ >= limits_.streams)
       answer = {503, str_cat("there are ", limits_.streams, " streams already; try again later\n")};
+    const bool large = answer.stream == nullptr && answer.body.size() > kBlockBytes;
+    if (large && answer.body.size() + waiting_bytes_ > limits_.waiting_bytes)
+      answer = {503, "so much waits for slow readers that there is no room for more; try again later\n"};
     if (limits_.finish != nullptr) limits_.finish(answer);
     MHD_Response* response = nullptr;
     if (answer.stream == nullptr && answer.body.size() > kBlockBytes) {
       const std::size_t size = answer.body.size();
       response = MHD_create_response_from_callback(
-          size, kBlockBytes, &read_body, new BodyOf{this, exchange.connection, std::move(answer.body)},
+          size, kBlockBytes, &read_body, new BodyOf(this, exchange.connection, std::move(answer.body)),
           &end_body);
     } else if (answer.stream != nullptr) {
       response = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, kBlockBytes, &read_stream,
@@ -346,6 +349,11 @@ class HttpServerImpl final : public HttpServer {
 
   // A large body may take longer than a request, as long as its reader takes some of it.
   struct BodyOf {
+    BodyOf(HttpServerImpl* of, MHD_Connection* to, std::string body)
+        : server(of), connection(to), text(std::move(body)) {
+      server->waiting_bytes_ += text.size();
+    }
+    ~BodyOf() { server->waiting_bytes_ -= text.size(); }
     HttpServerImpl* server;
     MHD_Connection* connection;
     std::string text;
@@ -526,6 +534,7 @@ class HttpServerImpl final : public HttpServer {
   ServerCertificate certificate_;
   bool stopping_ = false;
   std::uint64_t passes_ = 0;
+  std::size_t waiting_bytes_ = 0;  // of all BodyOf
   std::map<MHD_Connection*, TimePoint> ends_;
   std::vector<MHD_Connection*> arrived_;      // the newest last
   std::map<MHD_Connection*, bool> greeting_;  // by TLS, in their handshake: whether it is held

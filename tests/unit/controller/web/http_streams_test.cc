@@ -117,6 +117,19 @@ TEST_P(HttpStreamsTest, LargeBodiesMayTakeLongWhileTheyAreRead) {
   EXPECT_THAT(one.until("the end"), HasSubstr("Content-Length: 33554439\r\n"));
 }
 
+TEST_P(HttpStreamsTest, LargeBodiesThatWaitForTheirReadersAreBounded) {
+  const auto ask = [](HttpReader& one) { one.send("GET /large HTTP/1.1\r\nHost: x\r\n\r\n"); };
+  HttpReader slow = reader(), other = reader();
+  ask(slow);
+  slow.at_least(1);
+  ask(other);
+  EXPECT_THAT(other.until("\r\n\r\n"), StartsWith("HTTP/1.1 503 ")) << "both are more than 64 MiB";
+  slow.until("the end");
+  slow.forget();
+  ask(slow);
+  EXPECT_THAT(slow.until("the end"), StartsWith("HTTP/1.1 200 "));
+}
+
 TEST_P(HttpStreamsTest, ConnectionsServeSeveralRequests) {
   HttpReader one = reader();
   for (const char* path : {"/1", "/2", "/3"}) {
