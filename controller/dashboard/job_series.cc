@@ -41,17 +41,17 @@ void JobSeries::add(const EvaluationPoint& point) {
   ++version_;
 }
 
-void JobSeries::add(const MemberPoint& point) {
+void JobSeries::add(const MemberPoint& point, Step first, Step newest) {
   auto found = members_.find(point.member);
   if (found == members_.end()) {
     if (members_.size() >= kMembers) return;
     found = members_.try_emplace(point.member).first;
   }
   Member& member = found->second;
-  if (point.step <= member.newest) member.steps.cut(point.step - 1);
+  if (first <= member.newest) member.steps.cut(first - 1);
   member.newest = point.step;
   newest_ = std::max(newest_, point.step);
-  member.steps.add(point.step, point.ms);
+  member.steps.add_span(first, point.step, point.ms, newest);
   ++version_;
 }
 

@@ -51,7 +51,9 @@ class JobSeries {
 
   void add(const StepPoint& point);
   void add(const EvaluationPoint& point);
-  void add(const MemberPoint& point);
+  void add(const MemberPoint& point) { add(point, point.step, point.step); }
+  // Its means are of all steps from `first` on. `newest`: the step of the last point that is about to come.
+  void add(const MemberPoint& point, Step first, Step newest);
   // Members by rank, from here on.
   void set_view(std::vector<std::string> members) { view_ = std::move(members); }
 

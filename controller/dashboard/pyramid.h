@@ -28,10 +28,21 @@ class Pyramid {
   // level keeps is left out there.
   void add(Step step, std::span<const Number> values) {
     if (step < 0 || values.size() != channels_) return;
-    if (levels_.empty()) levels_.push_back(empty_level());
-    while ((step >> (levels_.size() - 1)) - levels_.back().oldest >= static_cast<Step>(columns_))
-      levels_.push_back(coarser(levels_.back()));
+    grow_to(step);
     for (std::size_t k = 0; k < levels_.size(); ++k) put(levels_[k], step >> k, values, 1);
+  }
+
+  // Numbers that were told as one of all steps of [first, last]: each column has them once. A series whose
+  // newest step will be `newest` keeps some columns no more: those are passed over. REQUIRES: newest >= last.
+  void add_span(Step first, Step last, std::span<const Number> values, Step newest) {
+    if (first < 0 || last < first || values.size() != channels_) return;
+    grow_to(last);
+    for (std::size_t k = 0; k < levels_.size(); ++k) {
+      const bool has_all = k + 1 == levels_.size();  // coarser ones are made of it
+      const Step kept = has_all ? 0 : (newest >> k) - static_cast<Step>(columns_) + 1;
+      for (Step column = std::max(first >> k, kept); column <= last >> k; ++column)
+        put(levels_[k], column, values, 1);
+    }
   }
 
   // Training goes on behind this step: what was told of later ones counts no more.
@@ -68,6 +79,13 @@ class Pyramid {
     std::vector<Number> means;     // a ring, by column and channel
     std::vector<std::uint32_t> counts;
   };
+
+  // Until the last level has this step and the first one.
+  void grow_to(Step step) {
+    if (levels_.empty()) levels_.push_back(empty_level());
+    while ((step >> (levels_.size() - 1)) - levels_.back().oldest >= static_cast<Step>(columns_))
+      levels_.push_back(coarser(levels_.back()));
+  }
 
   std::size_t place(Step column) const { return static_cast<std::size_t>(column) % columns_; }
   std::uint32_t count(const Level& level, Step column) const { return level.counts[place(column)]; }

@@ -106,7 +106,6 @@ void StatusSamples::thin() {
 void StatusSamples::add_to(JobSeries& series, std::uint64_t from) const {
   if (samples_.empty()) return;
   series.set_view(view_);
-  const auto held = static_cast<Step>(std::clamp<std::size_t>(kReplayed / samples_.size(), 1, kHeld));
   Step before = -1;
   for (const Sample& sample : samples_) {
     const Step since = std::exchange(before, sample.step);
@@ -114,13 +113,9 @@ void StatusSamples::add_to(JobSeries& series, std::uint64_t from) const {
     series.add(StepPoint{sample.step, sample.loss, kUnknown, sample.seconds});
     if (sample.evaluation && !is_same(newest_of(series.evaluations()), *sample.evaluation))
       series.add(*sample.evaluation);
-    const Step count = since < 0 || sample.step < since ? 1 : std::min(held, sample.step - since);
-    for (const Cell& cell : sample.members) {
-      for (Step i = count; i-- > 0;) {
-        const Step step = sample.step - i * (sample.step - since) / count;
-        series.add(MemberPoint{names_[cell.member], count == 1 ? sample.step : step, cell.means});
-      }
-    }
+    const Step first = since < 0 || sample.step < since ? sample.step : since + 1;
+    for (const Cell& cell : sample.members)
+      series.add(MemberPoint{names_[cell.member], sample.step, cell.means}, first, samples_.back().step);
   }
 }
 

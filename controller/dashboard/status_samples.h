@@ -22,8 +22,6 @@ namespace paceline::dashboard {
 class StatusSamples {
  public:
   static constexpr std::size_t kSamples = 256, kMembers = 256;
-  static constexpr std::size_t kHeld = 64;        // steps that one sample's means are told of, at most
-  static constexpr std::size_t kReplayed = 2048;  // and all samples' together, of each member
   // A cell is the memory of a member in a sample; a sample without members takes kSampleCells.
   static constexpr std::size_t kCellBytes = 32, kSampleCells = 4;
   static constexpr std::size_t kMostCells = kSamples * (kSampleCells + kMembers);

@@ -90,6 +90,28 @@ TEST(PyramidTest, NewStepsAreKeptOneByOne) {
   EXPECT_NEAR(pyramid.mean(level, 0, 0), 4095.5, 1e-6);
 }
 
+TEST(PyramidTest, SpansLeaveNoColumnOut) {
+  for (Step length = 1; length < 3000; length = length * 2 + 1) {
+    SCOPED_TRACE(length);
+    constexpr Step kSpans = 40;
+    Pyramid<double> pyramid(1, kColumns);
+    for (Step span = 0; span < kSpans; ++span) {
+      const double value[] = {static_cast<double>(span)};
+      pyramid.add_span(span * length, (span + 1) * length - 1, value, kSpans * length - 1);
+    }
+    const Step last = kSpans * length - 1;
+    for (const Step from : {Step{0}, last / 2, last - last / 8, std::max<Step>(0, last - 8)}) {
+      const std::size_t level = pyramid.level_of(from, last, kColumns);
+      for (Step column = from >> level; column <= last >> level; ++column) {
+        const double mean = pyramid.mean(level, column, 0);
+        const Step end = std::min(last, ((column + 1) << level) - 1);
+        EXPECT_GE(mean, static_cast<double>((column << level) / length)) << "level " << level;
+        EXPECT_LE(mean, static_cast<double>(end / length)) << "level " << level;
+      }
+    }
+  }
+}
+
 TEST(PyramidTest, CutStepsAreForgotten) {
   Pyramid<double> pyramid(1, kColumns);
   Oracle oracle;

@@ -138,6 +138,16 @@ TEST(StatusSamplesTest, LongJobsKeepBoundedSamples) {
   for (const Step step : steps) ++(step < 250'000 ? early : late);
   EXPECT_GT(early, 10U);
   EXPECT_GT(late, 4 * early);
+  // The map has no gaps, however many steps lie between two samples.
+  for (const Step from : {Step{0}, Step{400'000}, Step{499'000}}) {
+    const JobSeries::HeatMap map = series.heat_map(from, kLast, 400);
+    ASSERT_GT(map.steps.size(), 100U);
+    for (std::size_t i = 0; i < map.ms.back().size(); ++i) {
+      if (map.steps[i % map.steps.size()] >= 100) {
+        ASSERT_FALSE(std::isnan(map.ms.back()[i])) << from << ": " << i;
+      }
+    }
+  }
 }
 
 }  // namespace
