@@ -94,6 +94,19 @@ absl::StatusOr<Deed> replace(const Json& object, const Json& body, const std::st
   return deed;
 }
 
+// Whether it starts somebody who trains again.
+bool restarts_trainers(const Json& object) {
+  const Json& replicas = kube::at(object, {"spec", "replicaSpecs"});
+  if (!replicas.is_object()) return false;
+  for (const auto& [key, spec] : replicas.items()) {
+    const std::string& policy = kube::text_at(spec, {"restartPolicy"});
+    const auto role = kube::role_named(key);
+    if (role && api::trains(*role) && !policy.empty() && policy != api::name(api::RestartPolicy::kNever))
+      return true;
+  }
+  return false;
+}
+
 // By the object alone, since every viewer's page asks: what only its parsed spec tells the action itself
 // says.
 std::string why_not_request(Action action, const Json& object) {
@@ -112,6 +125,9 @@ std::string why_not_request(Action action, const Json& object) {
   }
   if (kube::text_at(object, {"spec", "strategy", "type"}) == "ParameterServer")
     return "only a member of an all-reduce is replaced while the others go on";
+  if (!restarts_trainers(object))
+    return "its members are not replaced: restartPolicy is Never; OnFailure lets the others go on without "
+           "one";
   for (const Json& each : kube::list_at(object, {"status", "stragglerReplacements"})) {
     if (kube::text_at(each, {"outcome"}) == api::name(api::ReplacementOutcome::kUnderWay))
       return str_cat("pod ", kube::text_at(each, {"pod"}), " is replaced first");

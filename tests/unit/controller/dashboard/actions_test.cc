@@ -13,7 +13,8 @@ Json job(const std::string& phase, bool suspended) {
   return Json::parse(R"({"metadata": {"namespace": "default", "name": "digits", "uid": "digits"},
     "spec": {"runPolicy": {"suspend": )" +
                      std::string(suspended ? "true" : "false") + R"(},
-             "replicaSpecs": {"worker": {"replicas": 3, "minReplicas": 2, "maxReplicas": 4}},
+             "replicaSpecs": {"worker": {"replicas": 3, "minReplicas": 2, "maxReplicas": 4,
+                                         "restartPolicy": "OnFailure"}},
              "training": {"model": {"type": "mlp", "hidden": [8], "classes": 10},
                           "data": {"format": "csv", "train": {"inputs": "digits.csv"}},
                           "optimizer": {"type": "SGD", "learningRate": 0.1}, "globalBatchSize": 64, "epochs": 1}},
@@ -44,7 +45,10 @@ TEST(ActionsTest, StatesAllowSomeOfThem) {
   EXPECT_EQ(allowed(deleting), (Names{}));
   Json alone = job("Running", false);
   alone["spec"]["replicaSpecs"] = {{"chief", Json::object()}};
-  EXPECT_EQ(allowed(alone), (Names{"suspend", "checkpoint", "replace", "delete"}));
+  EXPECT_EQ(allowed(alone), (Names{"suspend", "checkpoint", "delete"})) << "nobody trains beside it";
+  Json never = job("Running", false);
+  never["spec"]["replicaSpecs"]["worker"].erase("restartPolicy");
+  EXPECT_EQ(allowed(never), (Names{"suspend", "scale", "checkpoint", "delete"}));
 }
 
 TEST(ActionsTest, RequestsWaitForTheOneBefore) {
