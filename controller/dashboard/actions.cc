@@ -74,6 +74,16 @@ absl::StatusOr<Deed> scale(const Json& object, const Json& body) {
   return deed;
 }
 
+// How many workers it may have.
+absl::StatusOr<api::ReplicaRange> workers_of(const Json& object) {
+  if (!worker_key(object)) return absl::FailedPreconditionError("it has no workers");
+  PL_ASSIGN_OR_RETURN(const api::TrainingJob job, parsed_job(object, "scaling"));
+  const api::ReplicaRange range = api::allowed_replicas(job, Role::kWorker);
+  if (range.min < range.max) return range;
+  return absl::FailedPreconditionError(
+      str_cat("its number of workers stays ", api::allowed_replicas_text(job, Role::kWorker)));
+}
+
 Deed request(const char* annotation, const std::string& text) {
   Deed deed;
   deed.patch["metadata"]["annotations"][annotation] = text;
@@ -92,6 +102,16 @@ absl::StatusOr<Deed> replace(const Json& object, const Json& body, const std::st
   deed.asked = str_cat("replace ", name);
   deed.done = str_cat("goes on, and another member takes over from ", name, " when it has the state");
   return deed;
+}
+
+std::string suspended_text(const Json& object) {
+  return str_cat("is being suspended: its members ", keeps_checkpoints(object)
+                                                         ? "save a checkpoint and stop"
+                                                         : "stop, and its checkpoints go with its pods");
+}
+
+std::string resumed_text(const Json& object) {
+  return keeps_checkpoints(object) ? "goes on, from its newest checkpoint" : "begins anew at step 0";
 }
 
 // Whether it starts somebody who trains again.
@@ -148,7 +168,7 @@ std::string why_not(Action action, const Json& object) {
   if (!kube::text_at(object, {"metadata", "deletionTimestamp"}).empty()) return "it is being deleted";
   if (action == Action::kDelete) return "";
   if (has_ended(object)) return "it has ended";
-  if (action == Action::kScale && !worker_key(object)) return "it has no workers";
+  if (action == Action::kScale) return std::string(workers_of(object).status().message());
   if (action == Action::kCheckpoint || action == Action::kReplace) return why_not_request(action, object);
   if (action == Action::kSuspend && is_suspended(object)) return "it is suspended already";
   if (action == Action::kResume && !is_suspended(object)) return "it is not suspended";
@@ -166,6 +186,11 @@ Json actions_json(const Json& object, const Rights& rights,
     Json& item = actions[std::string(text)];
     item["allowed"] = why.empty();
     if (!why.empty()) item["why"] = why;
+    if (action != Action::kScale || !why.empty()) continue;
+    if (const auto workers = workers_of(object); workers.ok()) {
+      item["least"] = workers->min;
+      item["most"] = workers->max;
+    }
   }
   return actions;
 }
@@ -177,8 +202,7 @@ absl::StatusOr<Deed> deed_of(Action action, const Json& object, const Json& body
     case Action::kSuspend:
     case Action::kResume:
       deed->patch = {{"spec", {{"runPolicy", {{"suspend", action == Action::kSuspend}}}}}};
-      deed->done = action == Action::kSuspend ? "is being suspended: its members save a checkpoint and stop"
-                                              : "goes on, from its newest checkpoint";
+      deed->done = action == Action::kSuspend ? suspended_text(object) : resumed_text(object);
       break;
     case Action::kScale:
       deed = scale(object, body);

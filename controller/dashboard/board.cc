@@ -95,6 +95,7 @@ std::shared_ptr<const std::string> Board::text_of(const std::string& key, const 
   auto json = std::make_shared<const std::string>(
       str_cat("{\"version\":\"", job.changed, "\",\"row\":", job.row,
               ",\"actions\":", kube::dump(actions_json(*job.object, rights, advice_.why_not)),
+              ",\"keepsCheckpoints\":", keeps_checkpoints(*job.object) ? "true" : "false",
               ",\"hints\":", kube::dump(hints), ",\"object\":", kube::dump(*job.object), "}"));
   auto seen = seen_.lock();
   if (seen->job_texts.size() >= kTexts) seen->job_texts.clear();

@@ -6,6 +6,8 @@
 
 #include "base/text.h"
 #include "controller/api/status.h"
+#include "controller/cluster/kube/cached_files.h"
+#include "controller/cluster/kube/job_object.h"
 #include "controller/cluster/kube/times.h"
 #include "controller/plan/elastic.h"
 
@@ -120,6 +122,12 @@ std::string phase_of(const Json& object) {
 bool has_ended(const Json& object) {
   const std::string phase = phase_of(object);
   return phase == "Succeeded" || phase == "Failed" || phase == "Stopped" || phase == "Unknown";
+}
+
+bool keeps_checkpoints(const Json& object) {
+  if (run_of(object).is_object()) return true;
+  const api::Parsed parsed = kube::parse_job(object, kube::job_metadata(object));
+  return !parsed.job || kube::keeps_checkpoints(*parsed.job, object);
 }
 
 std::string member_name(const Json& of) {

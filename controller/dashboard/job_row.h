@@ -19,6 +19,10 @@ std::string phase_of(const kube::Json& object);
 // It has succeeded, failed or been stopped.
 bool has_ended(const kube::Json& object);
 
+// Whether its checkpoints outlive its pods, so that it goes on from them when it is resumed. Those of a run
+// of this machine do.
+bool keeps_checkpoints(const kube::Json& object);
+
 // "worker-1", of what has a role and an index.
 std::string member_name(const kube::Json& of);
 

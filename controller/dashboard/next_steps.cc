@@ -8,7 +8,6 @@
 #include "base/ids.h"
 #include "base/text.h"
 #include "controller/api/types.h"
-#include "controller/cluster/kube/cached_files.h"
 #include "controller/cluster/kube/job_object.h"
 #include "controller/cluster/kube/status_json.h"
 #include "controller/cluster/kube/times.h"
@@ -56,13 +55,6 @@ void add_what_if(api::TrainingJob job, const Json& object, WallTime now, Json& d
       decision(str_cat("Restarts: ", plan::text_of(plan::restart_budget(job, job.status.restarts, now)))));
 }
 
-std::string at_resumption(const std::optional<api::TrainingJob>& job, const Json& object) {
-  const bool is_run = kube::at(object, {"status", "run"}).is_object();  // its checkpoints lie on this machine
-  const bool keeps = !job || is_run || kube::keeps_checkpoints(*job, object);
-  return keeps ? "goes on from its newest checkpoint"
-               : "begins anew at step 0: its checkpoints go with its pods";
-}
-
 void add_stragglers(const Json& object, Json& decisions) {
   for (const Json& each : kube::list_at(object, {"status", "stragglers"})) {
     const std::string& action = kube::text_at(each, {"action"});
@@ -82,15 +74,18 @@ void add_stragglers(const Json& object, Json& decisions) {
 Json next_steps_json(const Json& object, WallTime now) {
   Json decisions = Json::array();
   const std::string phase = phase_of(object);
-  api::Parsed parsed = kube::parse_job(object, kube::job_metadata(object));
   if (has_ended(object)) {
     decisions.push_back(decision(str_cat("Nothing: the job has ended (", phase, ")")));
   } else if (kube::flag_at(object, {"spec", "runPolicy", "suspend"})) {
     decisions.push_back(
-        decision(str_cat("It waits until it is resumed, and ", at_resumption(parsed.job, object))));
+        decision(keeps_checkpoints(object)
+                     ? "It waits until it is resumed, and goes on from its newest checkpoint"
+                     : "It waits until it is resumed, and begins anew at step 0: its checkpoints "
+                       "went with its pods"));
   } else {
     add_stragglers(object, decisions);
     add_restarts(object, now, decisions);
+    api::Parsed parsed = kube::parse_job(object, kube::job_metadata(object));
     if (parsed.job) add_what_if(*std::move(parsed.job), object, now, decisions);
   }
   return {{"decisions", std::move(decisions)}};

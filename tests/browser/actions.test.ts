@@ -150,16 +150,6 @@ browserTest("ButtonThatIsNotAllowedSaysWhy", {}, async ({ page, mock, open }) =>
   assert.deepEqual(mock.acted, []);
 });
 
-browserTest("JobWithoutBoundsIsNotOfferedAScale", {}, async ({ page, mock, open }) => {
-  mock.world.jobs.get(KEY)!.elastic = false;
-  await open(HEADLINE);
-  const button = actions(page).getByRole("button", { name: "Scale" });
-  await seen(button);
-  assert.equal(await button.getAttribute("aria-disabled"), "true");
-  await button.focus();
-  await seen(actions(page).getByText("it keeps its 63 workers: it has neither minReplicas nor maxReplicas"));
-});
-
 browserTest("ErrorOfAnActionIsShownWithItsHelp", { failsRequests: true }, async ({ page, mock, open }) => {
   mock.failures = [
     {

@@ -61,6 +61,8 @@ export type ActionName = (typeof ACTIONS)[number];
 export interface Allowed {
   allowed: boolean;
   why?: string;
+  least?: number; // of scale: how many workers there may be
+  most?: number;
 }
 
 export interface Gpu {
@@ -196,25 +198,13 @@ export interface Requests {
   replace?: Request;
 }
 
-// As far as it says where checkpoints are.
-export interface PodTemplate {
-  spec?: {
-    containers?: { name?: string; workingDir?: string; volumeMounts?: { name?: string; mountPath?: string }[] }[];
-    volumes?: { name?: string; emptyDir?: unknown; ephemeral?: unknown }[];
-  };
-}
-
 export interface Role {
   replicas?: number;
-  minReplicas?: number;
-  maxReplicas?: number;
-  standby?: number;
-  template?: PodTemplate;
 }
 
 export interface TrainingJob {
   metadata?: { name?: string; namespace?: string };
-  spec?: { replicaSpecs?: Record<string, Role>; training?: unknown; checkpoint?: { location?: string } };
+  spec?: { replicaSpecs?: Record<string, Role>; training?: unknown };
   status?: Status;
 }
 
@@ -223,6 +213,7 @@ export interface Job {
   row: Row;
   object: TrainingJob;
   hints?: string[];
+  keepsCheckpoints?: boolean; // they outlive its pods
   actions?: Partial<Record<ActionName, Allowed>>;
 }
 

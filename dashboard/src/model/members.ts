@@ -39,30 +39,9 @@ export function byRank(members: readonly Member[]): Member[] {
   return [...members].sort((a, b) => place(a) - place(b) || role(a) - role(b) || a.index - b.index);
 }
 
-const MOST_MEMBERS = 256;
-
 // Roles are named in any case.
 export function roleOf(object: TrainingJob, name: string): Role | undefined {
   return Object.entries(object.spec?.replicaSpecs ?? {}).find(([role]) => role.toLowerCase() === name)?.[1];
 }
 
-// How many workers the job has, and may have: api::allowed_replicas of the server. A link joins each one to all others that train with it.
-export function scaleBounds(object: TrainingJob): { now: number; least: number; most: number } {
-  const worker = roleOf(object, "worker");
-  const now = worker?.replicas ?? 1;
-  const { minReplicas, maxReplicas } = worker ?? {};
-  if (minReplicas === undefined && maxReplicas === undefined) return { now, least: now, most: now };
-  const count = (role: string) => (roleOf(object, role) ? (roleOf(object, role)!.replicas ?? 1) : 0);
-  const others = object.spec?.training === undefined ? 0 : count("chief") + count("ps") + (worker?.standby ?? 0);
-  return { now, least: minReplicas ?? 1, most: maxReplicas ?? MOST_MEMBERS - others };
-}
-
-// Why there is no other number of workers to choose; empty: there is.
-export function scaleObstacle(object: TrainingJob): string {
-  const { now, least, most } = scaleBounds(object);
-  if (least !== most) return "";
-  const { minReplicas, maxReplicas } = roleOf(object, "worker") ?? {};
-  const why =
-    minReplicas === undefined && maxReplicas === undefined ? "it has neither minReplicas nor maxReplicas" : "its bounds allow no other";
-  return `it keeps its ${now} ${now === 1 ? "worker" : "workers"}: ${why}`;
-}
+export const workersOf = (object: TrainingJob): number => roleOf(object, "worker")?.replicas ?? 1;

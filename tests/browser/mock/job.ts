@@ -69,7 +69,6 @@ export class MockJob {
   }
 
   own: "trains" | "silent" | "told" = "trains"; // the last two: a program of its own, which tells nothing, or of its steps
-  elastic = true;
   keeps = true; // its checkpoints
   requests: Requests = {};
 
@@ -246,7 +245,8 @@ export class MockJob {
   actions(): Partial<Record<ActionName, Allowed>> {
     const rule = (name: ActionName, fits: boolean, why: string): [ActionName, Allowed] => {
       const may = this.forbidden.get(name);
-      return [name, may ? { allowed: false, why: may } : fits ? { allowed: true } : { allowed: false, why }];
+      const bounds = name === "scale" ? { least: 4, most: 80 } : {};
+      return [name, may ? { allowed: false, why: may } : fits ? { allowed: true, ...bounds } : { allowed: false, why }];
     };
     const running = this.phase === "Running";
     const why = this.ended ? "it has ended" : `it is ${this.phase}`;
@@ -271,14 +271,15 @@ export class MockJob {
     const straggler = this.straggler(now);
     const { story } = this;
     const replicaSpecs: Record<string, object> = {
-      chief: { replicas: 1, ...(this.keeps ? { template: { spec: { volumes: [{ name: "paceline", nfs: {} }] } } } : {}) },
-      worker: { replicas: this.workers - 1, ...(this.elastic ? { minReplicas: 4, maxReplicas: 80 } : {}) },
+      chief: { replicas: 1 },
+      worker: { replicas: this.workers - 1 },
     };
     if (story.servers) replicaSpecs["ps"] = { replicas: story.servers };
     return {
       version,
       row: this.row(now),
       hints: this.hints(),
+      keepsCheckpoints: this.keeps,
       actions: this.actions(),
       object: {
         metadata: { name: story.name, namespace: story.namespace },

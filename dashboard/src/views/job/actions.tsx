@@ -4,10 +4,8 @@ import { useState } from "preact/hooks";
 import { act, jobPath } from "../../api/client.ts";
 import type { ActionName, Job } from "../../api/types.ts";
 import { withCommas } from "../../format/numbers.ts";
-import { keepsCheckpoints } from "../../model/checkpoints.ts";
-import { scaleBounds, scaleObstacle } from "../../model/members.ts";
+import { workersOf } from "../../model/members.ts";
 import { exactName, jobsHref } from "../../model/route.ts";
-import { session } from "../../state/app.ts";
 import { Dialog, type Question } from "../dialog.tsx";
 import { Icon, type IconName } from "../icons.tsx";
 
@@ -28,8 +26,7 @@ function questionFor(action: ActionName, job: Job, member?: string): Question {
       {namespace}/{name}
     </b>
   );
-  const inside = session.value;
-  const kept = (inside.kind === "in" && inside.session.place === "Local") || keepsCheckpoints(job.object);
+  const kept = job.keepsCheckpoints !== false;
   const steps = job.row.step ?? 0;
   switch (action) {
     case "suspend":
@@ -82,7 +79,8 @@ function questionFor(action: ActionName, job: Job, member?: string): Question {
         ),
       };
     case "scale": {
-      const { now, least, most } = scaleBounds(job.object);
+      const now = workersOf(job.object);
+      const { least = 1, most = now } = job.actions?.scale ?? {};
       return {
         title: "How many workers?",
         confirm: "Scale",
@@ -133,8 +131,7 @@ export function ActionButton({
   label?: string;
 }) {
   const allowed = job.actions?.[action];
-  const refused = allowed?.allowed === true ? "" : (allowed?.why ?? "the server does not offer it");
-  const why = refused || (action === "scale" ? scaleObstacle(job.object) : "");
+  const why = allowed?.allowed === true ? "" : (allowed?.why ?? "the server does not offer it");
   const may = why === "";
   const id = `why-${action}-${(label ?? title).replace(/\W+/g, "-")}`;
   return (

@@ -65,9 +65,11 @@ TEST(ActionsTest, RequestsWaitForTheOneBefore) {
 TEST(ActionsTest, ProgramsOfTheirOwnAndServersAllowFewerRequests) {
   Json servers = job("Running", false);
   servers["spec"]["strategy"]["type"] = "ParameterServer";
-  EXPECT_EQ(allowed(servers), (Names{"suspend", "scale", "checkpoint", "delete"}));
+  EXPECT_EQ(allowed(servers), (Names{"suspend", "checkpoint", "delete"}));
   Json own = job("Running", false);
   own["spec"].erase("training");
+  own["spec"]["replicaSpecs"]["worker"]["template"] =
+      Json::parse(R"({"spec": {"containers": [{"name": "trainer", "image": "i", "command": ["x"]}]}})");
   EXPECT_EQ(allowed(own), (Names{"suspend", "scale", "delete"}));
 }
 
@@ -83,6 +85,15 @@ TEST(ActionsTest, JsonTellsOfAll) {
   EXPECT_EQ(json["suspend"], (Json{{"allowed", true}}));
   EXPECT_EQ(json["resume"]["allowed"], false);
   EXPECT_FALSE(json["resume"]["why"].get<std::string>().empty());
+  EXPECT_EQ(json["scale"], (Json{{"allowed", true}, {"least", 2}, {"most", 4}}));
+}
+
+TEST(ActionsTest, JobsOfAFixedSizeAreNotScaled) {
+  Json object = job("Running", false);
+  for (const char* key : {"minReplicas", "maxReplicas"}) object["spec"]["replicaSpecs"]["worker"].erase(key);
+  EXPECT_EQ(allowed(object), (Names{"suspend", "checkpoint", "replace", "delete"}));
+  object["spec"]["replicaSpecs"]["worker"]["minReplicas"] = "two";
+  EXPECT_EQ(allowed(object), (Names{"suspend", "checkpoint", "replace", "delete"})) << "it can't be run";
 }
 
 TEST(ActionsTest, JsonTellsWhatTheViewerMayNot) {

@@ -6,8 +6,6 @@ import {
   gpuErrors,
   memberName,
   membersOf,
-  scaleBounds,
-  scaleObstacle,
   totalMs,
 } from "../../../../dashboard/src/model/members.ts";
 
@@ -40,25 +38,6 @@ test("BarsAreSharesOfTheLongestStep", () => {
     { part: "compute", share: 0.4 },
   ]);
   assert.deepEqual(barShares(member, 0), []);
-});
-
-test("BoundsOfAScaleAreTheServers", () => {
-  const jobOf = (worker: object, rest: object = {}, training?: object) => ({
-    spec: { replicaSpecs: { Worker: { replicas: 3, ...worker }, ...rest }, ...(training ? { training } : {}) },
-  });
-  const others = { chief: { replicas: 1 }, ps: { replicas: 2 } };
-  assert.deepEqual(scaleBounds(jobOf({ minReplicas: 2, maxReplicas: 8 })), { now: 3, least: 2, most: 8 });
-  assert.deepEqual(scaleBounds(jobOf({ maxReplicas: 8 })), { now: 3, least: 1, most: 8 });
-  assert.deepEqual(scaleBounds(jobOf({ minReplicas: 2 }, others)), { now: 3, least: 2, most: 256 });
-  assert.deepEqual(scaleBounds(jobOf({ minReplicas: 2, standby: 1 }, others, {})), { now: 3, least: 2, most: 252 });
-  assert.deepEqual(scaleBounds(jobOf({}, others, {})), { now: 3, least: 3, most: 3 });
-});
-
-test("JobThatCanNotBeScaledSaysWhy", () => {
-  const jobOf = (worker: object) => ({ spec: { replicaSpecs: { worker: { replicas: 2, ...worker } } } });
-  assert.equal(scaleObstacle(jobOf({})), "it keeps its 2 workers: it has neither minReplicas nor maxReplicas");
-  assert.equal(scaleObstacle(jobOf({ minReplicas: 2, maxReplicas: 2 })), "it keeps its 2 workers: its bounds allow no other");
-  assert.equal(scaleObstacle(jobOf({ minReplicas: 1 })), "");
 });
 
 test("ErrorsOfAGpuAreCounted", () => {
