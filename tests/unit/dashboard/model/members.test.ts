@@ -1,13 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import {
-  barShares,
-  byRank,
-  gpuErrors,
-  memberName,
-  membersOf,
-  totalMs,
-} from "../../../../dashboard/src/model/members.ts";
+import { barShares, byRank, gpuErrors, memberName, membersOf, totalMs } from "../../../../dashboard/src/model/members.ts";
 
 test("RanksComeFirst", () => {
   const members = [
