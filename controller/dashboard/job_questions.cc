@@ -233,13 +233,15 @@ void JobQuestions::follow_log(Call call) {
                                return object == nullptr || has_ended(*object) || is_replaced(pod, *object);
                              }};
     auto stream = followers_.start(
+        of.viewer.user,
         [source = std::move(source), pod, request = std::move(request)](const LogFollowers::Sink& sink,
                                                                         const std::stop_token& stop) {
           return source->read_log(pod, request, {sink, [](const std::string&) {}}, stop);
         },
         of.sight);
     if (stream == nullptr)
-      return absl::ResourceExhaustedError(str_cat(LogFollowers::kMost, " logs are followed already"));
+      return absl::ResourceExhaustedError(
+          str_cat("so many logs are followed already, ", LogFollowers::kMostOfOne, " by one viewer at most"));
     return HttpAnswer{.content_type = "text/event-stream", .stream = std::move(stream)};
   });
 }

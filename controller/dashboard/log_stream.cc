@@ -73,10 +73,12 @@ LogBuffer::Taken LogBuffer::take() {
   return taken;
 }
 
-std::shared_ptr<web::HttpStream> LogFollowers::start(Read read, std::shared_ptr<Sight> sight) {
+std::shared_ptr<web::HttpStream> LogFollowers::start(const std::string& viewer, Read read,
+                                                     std::shared_ptr<Sight> sight) {
   auto followers = followers_.lock();
   std::erase_if(*followers, [](const Follower& each) { return each.ended->load(); });
-  if (followers->size() >= kMost) return nullptr;
+  const auto own = std::ranges::count(*followers, viewer, &Follower::viewer);
+  if (followers->size() >= kMost || own >= static_cast<std::ptrdiff_t>(kMostOfOne)) return nullptr;
   auto buffer = std::make_shared<LogBuffer>();
   auto ended = std::make_shared<std::atomic<bool>>(false);
   std::jthread thread([buffer, ended, read = std::move(read), wake = wake_](const std::stop_token& stop) {
@@ -91,7 +93,7 @@ std::shared_ptr<web::HttpStream> LogFollowers::start(Read read, std::shared_ptr<
     ended->store(true);
   });
   auto stream = std::make_shared<LogStream>(buffer, thread.get_stop_source(), std::move(sight));
-  followers->push_back({ended, std::move(thread)});
+  followers->push_back({viewer, ended, std::move(thread)});
   return stream;
 }
 

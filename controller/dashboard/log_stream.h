@@ -49,19 +49,21 @@ class LogBuffer {
 // All logs that are followed. The server's thread calls start(); destruction ends all, and waits for them.
 class LogFollowers {
  public:
-  static constexpr std::size_t kMost = 32;
+  static constexpr std::size_t kMost = 96, kMostOfOne = 12;  // of one viewer
 
   explicit LogFollowers(std::function<void()> wake) : wake_(std::move(wake)) {}
 
   // Reads a log into the sink until it ends; false from the sink: nobody reads any more.
   using Sink = std::function<bool(std::string_view)>;
   using Read = std::function<absl::Status(const Sink& sink, const std::stop_token& stop)>;
-  // The stream of what `read` reads, in a thread of its own. Null: kMost are followed already.
-  // It ends where `sight` does; null: never.
-  std::shared_ptr<web::HttpStream> start(Read read, std::shared_ptr<Sight> sight = nullptr);
+  // The stream of what `read` reads, in a thread of its own, for this viewer. Null: kMost are followed
+  // already, or kMostOfOne of his. It ends where `sight` does; null: never.
+  std::shared_ptr<web::HttpStream> start(const std::string& viewer, Read read,
+                                         std::shared_ptr<Sight> sight = nullptr);
 
  private:
   struct Follower {
+    std::string viewer;
     std::shared_ptr<std::atomic<bool>> ended;
     std::jthread thread;
   };

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <future>
 
+#include "base/text.h"
 #include "tests/support/fake_clock.h"
 
 namespace paceline::dashboard {
@@ -65,7 +66,7 @@ TEST(LogBufferTest, FullOnesHoldUpWhoReadsTheLog) {
 TEST(LogFollowersTest, StreamsEndWithTheirLog) {
   FakeClock clock;
   LogFollowers followers([] {});
-  const auto stream = followers.start([](const LogFollowers::Sink& sink, const std::stop_token&) {
+  const auto stream = followers.start("ada", [](const LogFollowers::Sink& sink, const std::stop_token&) {
     for (int i = 0; i < 1000; ++i) {
       if (!sink("line\n")) break;
     }
@@ -80,7 +81,7 @@ TEST(LogFollowersTest, StreamsEndWithTheirLog) {
 TEST(LogFollowersTest, GoneReadersEndTheReading) {
   LogFollowers followers([] {});
   std::promise<void> ended;
-  auto stream = followers.start([&](const LogFollowers::Sink& sink, const std::stop_token&) {
+  auto stream = followers.start("ada", [&](const LogFollowers::Sink& sink, const std::stop_token&) {
     while (sink("line\n")) {
     }
     ended.set_value();
@@ -99,13 +100,17 @@ TEST(LogFollowersTest, TheyAreBounded) {
     return absl::OkStatus();
   };
   for (std::size_t i = 0; i < LogFollowers::kMost; ++i) {
-    streams.push_back(followers.start(waits));
+    const std::string viewer = str_cat("viewer-", i / LogFollowers::kMostOfOne);
+    streams.push_back(followers.start(viewer, waits));
     ASSERT_NE(streams.back(), nullptr);
+    if (i + 1 == LogFollowers::kMostOfOne) {
+      EXPECT_EQ(followers.start(viewer, waits), nullptr);
+    }
   }
-  EXPECT_EQ(followers.start(waits), nullptr);
+  EXPECT_EQ(followers.start("another", waits), nullptr);
   streams.clear();
   std::shared_ptr<web::HttpStream> next;
-  while (next == nullptr) next = followers.start(waits);
+  while (next == nullptr) next = followers.start("another", waits);
 }
 
 }  // namespace
