@@ -8,7 +8,7 @@ import { matrixOf, OWN, orderRows, partsOf, patternOf, ratioAt, rowMeans, stepRa
 import { cellText, memberText, partName, patternText, stepText } from "../model/heat_words.ts";
 import { useCell } from "../state/cell.ts";
 import { dark } from "../state/preferences.ts";
-import { Segmented } from "../views/common.tsx";
+import { Segmented } from "../components/common.tsx";
 import {
   cellAt,
   cellsWidth,

@@ -13,7 +13,7 @@ import { useCell } from "../state/cell.ts";
 import { hearJobs, jobsState, reloadJobs } from "../state/live.ts";
 import { memo } from "../state/memo.ts";
 import { useResource, useThrottled, type Resource } from "../state/resource.ts";
-import { Empty, ErrorBox, Loading, PhaseChip, Segmented } from "./common.tsx";
+import { Empty, ErrorBox, Loading, PhaseChip, Segmented } from "../components/common.tsx";
 
 const POINTS = 1000;
 const INTERVAL = 5000;

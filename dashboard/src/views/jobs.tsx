@@ -24,8 +24,8 @@ import { useCell } from "../state/cell.ts";
 import { hearJobs, jobsState, reloadJobs } from "../state/live.ts";
 import { memo } from "../state/memo.ts";
 import { useFollow, useResource } from "../state/resource.ts";
-import { Age, Bar, Empty, ErrorBox, Loading, PhaseChip } from "./common.tsx";
-import { Icon, phaseIcon } from "./icons.tsx";
+import { Age, Bar, Empty, ErrorBox, Loading, PhaseChip } from "../components/common.tsx";
+import { Icon, phaseIcon } from "../components/icons.tsx";
 
 const COLUMNS: readonly (readonly [SortKey, string, string])[] = [
   ["name", "Job", ""],

@@ -6,8 +6,8 @@ import type { ActionName, Job } from "../../api/types.ts";
 import { withCommas } from "../../format/numbers.ts";
 import { workersOf } from "../../model/members.ts";
 import { exactName, jobsHref } from "../../model/route.ts";
-import { Dialog, type Question } from "../dialog.tsx";
-import { Icon, type IconName } from "../icons.tsx";
+import { Dialog, type Question } from "../../components/dialog.tsx";
+import { Icon, type IconName } from "../../components/icons.tsx";
 
 const BUTTONS: readonly (readonly [ActionName, IconName, string])[] = [
   ["suspend", "pause", "Suspend"],

@@ -2,9 +2,9 @@
 
 import { getEvents } from "../../api/client.ts";
 import { useFollow, useResource } from "../../state/resource.ts";
-import { Age, Empty, Exact, Loaded } from "../common.tsx";
-import { Icon } from "../icons.tsx";
-import type { TabProps } from "./job.tsx";
+import { Age, Empty, Exact, Loaded } from "../../components/common.tsx";
+import { Icon } from "../../components/icons.tsx";
+import type { TabProps } from "./tab.ts";
 
 export function Events({ job, path }: TabProps) {
   const events = useResource((signal) => getEvents(path, signal), [path]);

@@ -7,8 +7,8 @@ import { memberName } from "../../model/members.ts";
 import { compareHref, jobsHref } from "../../model/route.ts";
 import { now } from "../../state/app.ts";
 import { useCell } from "../../state/cell.ts";
-import { Age, Bar, PhaseChip } from "../common.tsx";
-import { Icon } from "../icons.tsx";
+import { Age, Bar, PhaseChip } from "../../components/common.tsx";
+import { Icon } from "../../components/icons.tsx";
 import { ActionButton, Actions } from "./actions.tsx";
 
 function Figure({

@@ -2,19 +2,20 @@
 
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { getJob, jobPath } from "../../api/client.ts";
-import type { ActionName, Job } from "../../api/types.ts";
+import type { Job } from "../../api/types.ts";
 import { exactName, isPast, jobHref, jobsHref, TABS, type Route, type Tab } from "../../model/route.ts";
 import { session } from "../../state/app.ts";
 import { Cell, useCell } from "../../state/cell.ts";
 import { hearJob } from "../../state/live.ts";
 import { useResource } from "../../state/resource.ts";
-import { Empty, ErrorBox, Loading } from "../common.tsx";
+import { Empty, ErrorBox, Loading } from "../../components/common.tsx";
 import { useActions } from "./actions.tsx";
 import { Events } from "./events.tsx";
 import { JobHead } from "./head.tsx";
 import { Logs } from "./logs.tsx";
 import { Members } from "./members.tsx";
 import { Overview } from "./overview.tsx";
+import type { TabProps } from "./tab.ts";
 import { Timeline } from "./timeline.tsx";
 import { Yaml } from "./yaml.tsx";
 
@@ -26,14 +27,6 @@ const TITLES: Record<Tab, string> = {
   logs: "Logs",
   yaml: "YAML",
 };
-
-export interface TabProps {
-  job: Job;
-  path: string; // of the API
-  params: URLSearchParams;
-  newer: Cell<number>; // counts the stream's words that there are newer points
-  ask(action: ActionName, member?: string): void;
-}
 
 function Tabs({ route }: { route: Extract<Route, { view: "job" }> }) {
   return (

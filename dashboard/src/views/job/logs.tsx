@@ -21,9 +21,9 @@ import { errorFrom, replaceAddress } from "../../state/app.ts";
 import { oncePerFrame } from "../../state/cell.ts";
 import { memo } from "../../state/memo.ts";
 import { useFollow, useResource } from "../../state/resource.ts";
-import { Empty, ErrorBox, Loaded } from "../common.tsx";
-import { Icon } from "../icons.tsx";
-import type { TabProps } from "./job.tsx";
+import { Empty, ErrorBox, Loaded } from "../../components/common.tsx";
+import { Icon } from "../../components/icons.tsx";
+import type { TabProps } from "./tab.ts";
 
 const TAIL = 2000;
 

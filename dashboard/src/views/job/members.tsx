@@ -4,10 +4,10 @@ import type { Member } from "../../api/types.ts";
 import * as text from "../../format/numbers.ts";
 import { barShares, byRank, gpuErrors, memberName, membersOf, PARTS, partMs, totalMs } from "../../model/members.ts";
 import { jobHref } from "../../model/route.ts";
-import { Empty } from "../common.tsx";
-import { Icon } from "../icons.tsx";
+import { Empty } from "../../components/common.tsx";
+import { Icon } from "../../components/icons.tsx";
 import { ActionButton } from "./actions.tsx";
-import type { TabProps } from "./job.tsx";
+import type { TabProps } from "./tab.ts";
 
 function TimeBar({ member, longest }: { member: Member; longest: number }) {
   const words = PARTS.filter((part) => partMs(member, part) > 0)

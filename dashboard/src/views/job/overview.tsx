@@ -13,8 +13,8 @@ import { jobHref } from "../../model/route.ts";
 import { alignLines, evaluationsOf, flagsOf, lossOf, pointsOf, type Axis, type Flag, type Line } from "../../model/series.ts";
 import { replaceAddress } from "../../state/app.ts";
 import { useFollow, useResource, useThrottled } from "../../state/resource.ts";
-import { Empty, ErrorBox, Loaded, Loading, Segmented } from "../common.tsx";
-import type { TabProps } from "./job.tsx";
+import { Empty, ErrorBox, Loaded, Loading, Segmented } from "../../components/common.tsx";
+import type { TabProps } from "./tab.ts";
 
 const POINTS = 1000;
 const SERIES_INTERVAL = 1500;

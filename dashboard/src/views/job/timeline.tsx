@@ -8,8 +8,8 @@ import { humanSeconds, withCommas } from "../../format/numbers.ts";
 import { parseTime } from "../../format/times.ts";
 import { kindsOf } from "../../model/timeline.ts";
 import { useFollow, useResource } from "../../state/resource.ts";
-import { Age, Empty, Exact, Loaded } from "../common.tsx";
-import type { TabProps } from "./job.tsx";
+import { Age, Empty, Exact, Loaded } from "../../components/common.tsx";
+import type { TabProps } from "./tab.ts";
 
 function Item({ item, chosen }: { item: TimelineItem; chosen: boolean }) {
   return (

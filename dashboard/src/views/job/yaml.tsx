@@ -4,9 +4,9 @@ import { getYaml } from "../../api/client.ts";
 import { yamlTokens } from "../../model/yaml.ts";
 import { toast } from "../../state/app.ts";
 import { useFollow, useResource } from "../../state/resource.ts";
-import { Loaded } from "../common.tsx";
-import { Icon } from "../icons.tsx";
-import type { TabProps } from "./job.tsx";
+import { Loaded } from "../../components/common.tsx";
+import { Icon } from "../../components/icons.tsx";
+import type { TabProps } from "./tab.ts";
 
 async function copy(yaml: string): Promise<void> {
   try {
