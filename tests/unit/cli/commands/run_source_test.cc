@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <sstream>
 #include <thread>
+#include <utility>
 
 #include "base/file.h"
 #include "base/text.h"
@@ -276,7 +277,9 @@ TEST_F(RunSourceTest, SuspensionWaitsUntilItsMembersHaveLeft) {
 TEST_F(RunSourceTest, SuspensionWhoseMembersStayFails) {
   std::ostringstream out, err;
   Call call = call_to(out, err);
-  on_pause_ = [&] { write("Running", ""); };
+  on_pause_ = [&, acted = false]() mutable {
+    if (!std::exchange(acted, true)) write("Running", "");
+  };
   EXPECT_TRUE(absl::IsDeadlineExceeded(suspend_jobs(call, {"mine"}, true)));
   EXPECT_EQ(out.str(), "");
 }

@@ -21,7 +21,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr int kStories = 200;
+constexpr int kStories = 100;
 constexpr int kStoryRounds = 120;
 
 constexpr const char* kReasons[] = {"Error",        "OOMKilled",  "Evicted",

@@ -213,49 +213,30 @@ TEST_P(Conformance, BarrierWaitsForAll) {
   });
 }
 
-// The time from a rank's close() until the last of the others has returned.
-std::chrono::nanoseconds slowest_wake(World& world) {
-  const int last = world.size() - 1;
-  std::atomic<int> waiting{0};
-  std::atomic<std::int64_t> closed_at{0};
-  std::atomic<std::int64_t> slowest{0};
-  world.run([&](int r) {
-    if (r == last) {
-      while (waiting.load() != last) std::this_thread::yield();
-      for (int i = 0; i < 2000; ++i) std::this_thread::yield();
-      closed_at = world.clock().now().time_since_epoch().count();
-      world.rank(r).close(absl::AbortedError("test"));
-      EXPECT_EQ(world.rank(r).closed().code(), absl::StatusCode::kAborted);
-      EXPECT_EQ(world.rank(r).barrier(world.deadline()).code(), absl::StatusCode::kAborted);
-      return;
-    }
-    waiting.fetch_add(1);
-    std::vector<float> data(100'000, 1.0f);
-    const absl::Status status =
-        world.rank(r).all_reduce(data.data(), data.size(), DType::kF32, ReduceOp::kSum, world.deadline());
-    const std::int64_t took = world.clock().now().time_since_epoch().count() - closed_at;
-    std::int64_t seen = slowest.load();
-    while (took > seen && !slowest.compare_exchange_weak(seen, took)) {
-    }
-    EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << status;
-    EXPECT_EQ(world.rank(r).closed(), status);
-  });
-  return std::chrono::nanoseconds(slowest.load());
-}
-
-// Where other programs hold the processors, a thread is woken and still comes late: one quick wake of several
-// will do.
+// A waiter that close() does not wake ends with DeadlineExceeded instead.
 TEST_P(ConformanceOfSeveral, CloseWakesEveryWaiter) {
-  constexpr int kAttempts = 10;
-  constexpr std::chrono::milliseconds kLimit(200);
-  std::chrono::nanoseconds slowest = std::chrono::nanoseconds::max();
-  for (int attempt = 0; attempt < kAttempts && slowest >= kLimit; ++attempt) {
+  for (int yields : {0, 1, 50}) {  // a waiter has not begun to send yet, or waits for what does not come
     World world(medium(), world_size());
     ASSERT_EQ(world.size(), world_size());
-    slowest = slowest_wake(world);
+    const int last = world.size() - 1;
+    std::atomic<int> waiting{0};
+    world.run([&](int r) {
+      if (r == last) {
+        while (waiting.load() != last) std::this_thread::yield();
+        for (int i = 0; i < yields; ++i) std::this_thread::yield();
+        world.rank(r).close(absl::AbortedError("test"));
+        EXPECT_EQ(world.rank(r).closed().code(), absl::StatusCode::kAborted);
+        EXPECT_EQ(world.rank(r).barrier(world.deadline()).code(), absl::StatusCode::kAborted);
+        return;
+      }
+      waiting.fetch_add(1);
+      std::vector<float> data(100'000, 1.0f);
+      const absl::Status status =
+          world.rank(r).all_reduce(data.data(), data.size(), DType::kF32, ReduceOp::kSum, world.deadline());
+      EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << status;
+      EXPECT_EQ(world.rank(r).closed(), status);
+    });
   }
-  RecordProperty("slowest_wake_us", std::to_string(slowest.count() / 1000));
-  EXPECT_LT(slowest, kLimit);
 }
 
 // A rank that the machine lets come later than its peers' deadline is rightly named as well, and finds that a

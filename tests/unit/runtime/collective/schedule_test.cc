@@ -6,7 +6,7 @@
 
 #include <deque>
 #include <map>
-#include <optional>
+#include <memory>
 #include <set>
 #include <string>
 
@@ -17,16 +17,18 @@ namespace {
 
 // An element's value: which ranks it holds, and how it was combined. Combining a rank twice is an error of
 // the schedule.
-struct Symbol {
+struct Combined {
   std::multiset<int> ranks;
   std::string tree;
 };
 
+using Symbol = std::shared_ptr<const Combined>;  // each message is a copy of many
+
 Symbol join(const Symbol& a, const Symbol& b) {
-  Symbol sum = a;
-  sum.ranks.insert(b.ranks.begin(), b.ranks.end());
-  sum.tree = "(" + a.tree + "+" + b.tree + ")";
-  return sum;
+  Combined sum = *a;
+  sum.ranks.insert(b->ranks.begin(), b->ranks.end());
+  sum.tree = "(" + a->tree + "+" + b->tree + ")";
+  return std::make_shared<Combined>(std::move(sum));
 }
 
 using Array = std::vector<Symbol>;
@@ -39,7 +41,8 @@ class Interpreter {
       : schedules_(std::move(schedules)), bound_(queue_bound), states_(schedules_.size()) {
     for (std::size_t r = 0; r < states_.size(); ++r) {
       for (std::size_t i = 0; i < count; ++i)
-        states_[r].data.push_back({{static_cast<int>(r)}, std::to_string(r)});
+        states_[r].data.push_back(
+            std::make_shared<Combined>(Combined{{static_cast<int>(r)}, std::to_string(r)}));
     }
   }
 
@@ -126,12 +129,12 @@ class Interpreter {
     State& state = states_[static_cast<std::size_t>(r)];
     const Array own = state.data;
     for (std::size_t i = 0; i < step.receive.size(); ++i) {
-      std::optional<Symbol> sum;
+      Symbol sum;
       for (int from = 0; from < static_cast<int>(states_.size()); ++from) {
         const Symbol& next = from == r ? own[step.receive.begin + i] : state.staged[from].at(i);
-        sum = sum.has_value() ? join(*sum, next) : next;
+        sum = sum != nullptr ? join(sum, next) : next;
       }
-      state.data[step.receive.begin + i] = *sum;
+      state.data[step.receive.begin + i] = sum;
     }
     state.staged.clear();
   }
@@ -152,10 +155,10 @@ std::vector<std::size_t> sizes(int world) {
 
 void expect_complete(const Array& data, int world, std::size_t begin, std::size_t end) {
   for (std::size_t i = begin; i < end; ++i) {
-    ASSERT_EQ(data[i].ranks.size(), static_cast<std::size_t>(world))
-        << "element " << i << ": " << data[i].tree;
+    ASSERT_EQ(data[i]->ranks.size(), static_cast<std::size_t>(world))
+        << "element " << i << ": " << data[i]->tree;
     for (int r = 0; r < world; ++r)
-      ASSERT_EQ(data[i].ranks.count(r), 1u) << "element " << i << ": " << data[i].tree;
+      ASSERT_EQ(data[i]->ranks.count(r), 1u) << "element " << i << ": " << data[i]->tree;
   }
 }
 
@@ -181,7 +184,7 @@ TEST_P(Schedules, AllReduceCombinesEachRankOnceInOneTree) {
         for (int r = 0; r < world; ++r) {
           expect_complete(interpreter.data(r), world, 0, count);
           for (std::size_t i = 0; i < count; ++i)
-            ASSERT_EQ(interpreter.data(r)[i].tree, interpreter.data(0)[i].tree);
+            ASSERT_EQ(interpreter.data(r)[i]->tree, interpreter.data(0)[i]->tree);
           total += interpreter.sent(r);
         }
         const std::size_t optimum = 2 * static_cast<std::size_t>(world - 1) * count;
@@ -203,7 +206,7 @@ TEST_P(Schedules, DirectFoldsInRankOrder) {
     for (int r = 0; r < world; ++r) schedules.push_back(all_reduce_schedule(method, r, world, 40, 2));
     Interpreter interpreter(schedules, 40, 1);
     ASSERT_TRUE(interpreter.run());
-    for (const Symbol& symbol : interpreter.data(0)) ASSERT_EQ(symbol.tree, expected);
+    for (const Symbol& symbol : interpreter.data(0)) ASSERT_EQ(symbol->tree, expected);
   }
 }
 
@@ -224,7 +227,7 @@ TEST_P(Schedules, ReduceScatterGatherBroadcastBarrier) {
                         block_begin(count, world, r + 1));
         for (int b = 0; b < world; ++b) {
           for (std::size_t i = block_begin(count, world, b); i < block_begin(count, world, b + 1); ++i) {
-            ASSERT_EQ(gathered.data(r)[i].tree, std::to_string(b));
+            ASSERT_EQ(gathered.data(r)[i]->tree, std::to_string(b));
           }
         }
       }
@@ -235,7 +238,7 @@ TEST_P(Schedules, ReduceScatterGatherBroadcastBarrier) {
       Interpreter interpreter(broadcast, count, 1);
       ASSERT_TRUE(interpreter.run());
       for (int r = 0; r < world; ++r) {
-        for (const Symbol& symbol : interpreter.data(r)) ASSERT_EQ(symbol.tree, std::to_string(root));
+        for (const Symbol& symbol : interpreter.data(r)) ASSERT_EQ(symbol->tree, std::to_string(root));
       }
     }
   }
