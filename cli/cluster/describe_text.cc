@@ -22,6 +22,7 @@
 #include "controller/diagnosis/view_text.h"
 #include "controller/plan/plan.h"
 #include "controller/plan/restart_budget.h"
+#include "controller/plan/trouble.h"
 
 namespace paceline::cli {
 
@@ -162,35 +163,6 @@ Rows pod_rows(const Described& d) {
   return rows;
 }
 
-// Kubernetes' words, and what helps.
-const char* advice_for(const std::string& reason) {
-  struct Advice {
-    const char *reason, *advice;
-  };
-  static constexpr Advice kAdvice[] = {
-      {"Unschedulable",
-       "no node has room for it or suits it: add nodes, ask for less, or look at its nodeSelector, affinity "
-       "and tolerations"},
-      {"SchedulingGated",
-       "something holds it back on purpose: see spec.schedulingGates of the pod, and who sets them"},
-      {"ErrImagePull", "check the image's name and tag, and imagePullSecrets"},
-      {"ImagePullBackOff", "check the image's name and tag, and imagePullSecrets"},
-      {"InvalidImageName", "correct the image's name in the job"},
-      {"CreateContainerConfigError", "a Secret or ConfigMap that the template names is missing"},
-      {"StartError",
-       "the command can't be started: check command and args, and that the image has the program"},
-      {"CrashLoopBackOff", "it ends again and again: read its log"},
-      {"OOMKilled",
-       "it needed more memory than resources.limits.memory allows: raise it, or use a smaller "
-       "microBatchSize or recomputeActivations"},
-      {"Evicted", "its node was short of memory or disk: ask for what it needs in resources.requests"},
-  };
-  for (const Advice& each : kAdvice) {
-    if (reason == each.reason) return each.advice;
-  }
-  return nullptr;
-}
-
 // The pod at fault; else one that failed, of the newest attempt. REQUIRES: there are pods.
 const kube::SlimPod& failed_pod(const Described& d) {
   const auto order = [&](const kube::SlimPod& pod) {
@@ -308,16 +280,16 @@ std::vector<std::string> hints_for(const Described& d) {
   if (std::string unsaved = unsaved_hint(job); !unsaved.empty()) hints.push_back(std::move(unsaved));
   if (!d.spec && !job.run)
     hints.push_back(str_cat("its spec can't be run: mend it by kubectl edit tj/", name));
-  if (job.status.reason == "PodNotCreated" && !ended)
-    hints.push_back(str_cat(
-        "the cluster refuses its pods: mend what the message names in the role's template (kubectl edit "
-        "tj/",
-        name, "), or make room where a quota is used up"));
   std::set<std::string> said;
   for (const kube::SlimPod& pod : present_pods(d.pods, d.job.status)) {
-    const char* advice = advice_for(pod.reason);
-    if (advice == nullptr || !said.insert(pod.reason).second) continue;
+    const std::string_view advice = plan::pod_advice(pod.reason);
+    if (advice.empty() || !said.insert(pod.reason).second) continue;
     hints.push_back(str_cat("pod ", pod.name(), ", ", pod.reason, ": ", advice));
+  }
+  if (const api::Condition* const trouble = plan::pod_trouble(job.status); trouble != nullptr) {
+    const std::string_view advice = plan::pod_advice(trouble->reason);
+    if (!advice.empty() && !said.contains(trouble->reason))
+      hints.push_back(str_cat(trouble->reason, ": ", advice));
   }
   if (failed_by_fault(job)) {
     const auto add_log_hint = [&](Role role, int index) {

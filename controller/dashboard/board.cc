@@ -4,7 +4,6 @@
 #include <functional>
 
 #include "base/text.h"
-#include "controller/dashboard/job_row.h"
 
 namespace paceline::dashboard {
 
@@ -91,12 +90,11 @@ std::shared_ptr<const std::string> Board::text_of(const std::string& key, const 
     const auto found = seen->job_texts.find({key, rights});
     if (found != seen->job_texts.end() && found->second.changed == job.changed) return found->second.json;
   }
-  const Json hints = advice_.hints ? Json(advice_.hints(*job.object)) : Json::array();
-  auto json = std::make_shared<const std::string>(
-      str_cat("{\"version\":\"", job.changed, "\",\"row\":", job.row,
-              ",\"actions\":", kube::dump(actions_json(*job.object, rights, advice_.why_not)),
-              ",\"keepsCheckpoints\":", keeps_checkpoints(*job.object) ? "true" : "false",
-              ",\"hints\":", kube::dump(hints), ",\"object\":", kube::dump(*job.object), "}"));
+  auto json = std::make_shared<const std::string>(str_cat(
+      "{\"version\":\"", job.changed, "\",\"row\":", job.row,
+      ",\"actions\":", kube::dump(actions_json(*job.object, rights, advice_.why_not)),
+      ",\"keepsCheckpoints\":", keeps_checkpoints(*job.object) ? "true" : "false",
+      ",\"hints\":", kube::dump(advice_.hints(*job.object)), ",\"object\":", kube::dump(*job.object), "}"));
   auto seen = seen_.lock();
   if (seen->job_texts.size() >= kTexts) seen->job_texts.clear();
   seen->job_texts[{key, rights}] = {job.changed, json};

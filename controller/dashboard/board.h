@@ -21,6 +21,7 @@
 #include "base/ids.h"
 #include "controller/cluster/kube/json.h"
 #include "controller/dashboard/actions.h"
+#include "controller/dashboard/job_row.h"
 #include "controller/dashboard/job_table.h"
 
 namespace paceline::dashboard {
@@ -36,7 +37,7 @@ class Board {
   // Advice that only a job's place can give; pure functions of its object.
   struct Advice {
     std::function<std::string(Action action, const kube::Json& object)> why_not = dashboard::why_not;
-    std::function<std::vector<std::string>(const kube::Json& object)> hints;  // what to do; null: none
+    std::function<std::vector<std::string>(const kube::Json& object)> hints = pod_hints;  // what to do
   };
   explicit Board(const Clock& clock) : Board(clock, Advice{}) {}
   Board(const Clock& clock, Advice advice) : clock_(clock), advice_(std::move(advice)) {}

@@ -8,8 +8,10 @@
 #include "controller/api/status.h"
 #include "controller/cluster/kube/cached_files.h"
 #include "controller/cluster/kube/job_object.h"
+#include "controller/cluster/kube/status_json.h"
 #include "controller/cluster/kube/times.h"
 #include "controller/plan/elastic.h"
+#include "controller/plan/trouble.h"
 
 namespace paceline::dashboard {
 
@@ -94,13 +96,24 @@ void add_progress(const Json& object, Json& row) {
   if (samples && *samples > 0 && per_step) row["stepsPerSecond"] = *samples / *per_step;
 }
 
-// The words that `paceline get` has beside the phase of one that goes on: nobody writes what is told of it,
-// members lack, saves fail.
+// The part of its status that tells of pods that do not start: a row is made often, of many members.
+api::Status start_of(const Json& object) {
+  Json told = Json::object();
+  for (const char* key : {"phase", "reason", "message", "conditions"})
+    told[key] = kube::at(object, {"status", key});
+  return kube::status_from_json(told);
+}
+
+// The words about one that goes on and is held up: nobody writes what is told of it, members lack, a pod does
+// not start, saves fail.
 std::string warning_of(const Json& object) {
   if (has_ended(object) || kube::flag_at(object, {"spec", "runPolicy", "suspend"})) return "";
   const std::string& reason = kube::text_at(object, {"status", "reason"});
   if (reason == api::kOwnerStopped || reason == api::kStatusOld || reason == plan::kTooFewMembers)
     return kube::text_at(object, {"status", "message"});
+  const api::Status start = start_of(object);
+  if (const api::Condition* const trouble = plan::pod_trouble(start); trouble != nullptr)
+    return str_cat(trouble->reason, ": ", trouble->message);
   for (const Json& each : kube::list_at(object, {"status", "conditions"})) {
     if (kube::text_at(each, {"type"}) == api::kCheckpointFailed && kube::text_at(each, {"status"}) == "True")
       return str_cat("saves fail: ", kube::text_at(each, {"message"}));
@@ -128,6 +141,14 @@ bool keeps_checkpoints(const Json& object) {
   if (run_of(object).is_object()) return true;
   const api::Parsed parsed = kube::parse_job(object, kube::job_metadata(object));
   return !parsed.job || kube::keeps_checkpoints(*parsed.job, object);
+}
+
+std::vector<std::string> pod_hints(const Json& object) {
+  const api::Status start = start_of(object);
+  const api::Condition* const trouble = plan::pod_trouble(start);
+  const std::string_view advice = trouble == nullptr ? "" : plan::pod_advice(trouble->reason);
+  if (advice.empty()) return {};
+  return {str_cat(trouble->reason, ": ", advice)};
 }
 
 std::string member_name(const Json& of) {

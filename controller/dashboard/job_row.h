@@ -5,6 +5,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/clock.h"
 #include "controller/cluster/kube/json.h"
@@ -22,6 +23,10 @@ bool has_ended(const kube::Json& object);
 // Whether its checkpoints outlive its pods, so that it goes on from them when it is resumed. Those of a run
 // of this machine do.
 bool keeps_checkpoints(const kube::Json& object);
+
+// Advice for the pod that does not start, in the words of `paceline describe`; empty: all start, or none is
+// known.
+std::vector<std::string> pod_hints(const kube::Json& object);
 
 // "worker-1", of what has a role and an index.
 std::string member_name(const kube::Json& of);

@@ -14,6 +14,7 @@
 #include "controller/plan/pods.h"
 #include "controller/plan/rules.h"
 #include "controller/plan/stragglers.h"
+#include "controller/plan/trouble.h"
 
 namespace paceline::plan {
 
@@ -121,7 +122,7 @@ void rule_create_pods(const Observed& observed, const Observed& whole, Plan& pla
           "its template has no volume for them", plan);
     }
   }
-  enter_phase(observed, api::Phase::kStarting, "CreatingPods",
+  enter_phase(observed, api::Phase::kStarting, kCreatingPods,
               str_cat("creating ", slots.size(), slots.size() == 1 ? " pod" : " pods"), plan);
 }
 

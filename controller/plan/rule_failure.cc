@@ -19,6 +19,7 @@
 #include "controller/plan/pods.h"
 #include "controller/plan/restart.h"
 #include "controller/plan/rules.h"
+#include "controller/plan/trouble.h"
 
 namespace paceline::plan {
 
@@ -91,7 +92,7 @@ bool by_creation(const Observed& observed, Plan& plan) {
   const int most = observed.limits.create_failures;
   if (!observed.create_failure || most == 0 || observed.create_failure->count < most) return false;
   const CreateFailure& failure = *observed.create_failure;
-  fail(observed, "PodNotCreated",
+  fail(observed, kPodNotCreated,
        str_cat("pod ", failure.pod, " could not be created, ", failure.count,
                " times in a row: ", failure.error),
        plan);

@@ -9,6 +9,7 @@
 #include "controller/plan/pods.h"
 #include "controller/plan/restart.h"
 #include "controller/plan/rules.h"
+#include "controller/plan/trouble.h"
 
 namespace paceline::plan {
 
@@ -30,7 +31,7 @@ bool is_attached(const Observed& observed, const cluster::Pod& pod) {
 std::optional<Trouble> trouble_of(const Observed& observed) {
   if (observed.create_failure && observed.create_failure->count > 0) {
     const CreateFailure& failure = *observed.create_failure;
-    return Trouble{"PodNotCreated", str_cat("pod ", failure.pod, " could not be created: ", failure.error)};
+    return Trouble{kPodNotCreated, str_cat("pod ", failure.pod, " could not be created: ", failure.error)};
   }
   for (const cluster::Pod& pod : observed.pods) {
     if (pod.phase != cluster::PodPhase::kPending || pod.deleting || is_attached(observed, pod)) continue;
@@ -71,14 +72,8 @@ void rule_trouble(const Observed& observed, Plan& plan) {
     record_event(observed, true, trouble->reason, trouble->message, "a pod does not start", plan);
     return;
   }
-  const auto running = std::ranges::find(status.conditions, "Running", &api::Condition::type);
-  const bool was_in_trouble = running != status.conditions.end() && !running->status &&
-                              running->reason == status.reason && running->message == status.message &&
-                              std::ranges::none_of(status.conditions, [&](const api::Condition& each) {
-                                return each.status && each.message == status.message;
-                              });
-  if (!was_in_trouble) return;
-  status.reason = "CreatingPods";
+  if (pod_trouble(status) == nullptr) return;
+  status.reason = kCreatingPods;
   status.message = "all pods are on their way";
   set_condition(observed, "Running", false, status.reason, status.message, status);
 }

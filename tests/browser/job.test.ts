@@ -42,6 +42,13 @@ browserTest("FailedJobNamesTheFaultAndWhatToDo", {}, async ({ page, open }) => {
   await seen(page.getByText("its log: paceline logs segmentation-v2 worker/3 -n vision"));
 });
 
+browserTest("PodThatDoesNotStartIsSaidOnceAndWithWhatHelps", {}, async ({ page, open }) => {
+  await open("#/jobs/ads/ranking-nightly");
+  await seen(page.locator(".note-warning").getByText(/Unschedulable: worker-6 .* Insufficient nvidia.com\/gpu/));
+  assert.equal(await page.getByText(/Insufficient nvidia.com/).count(), 1);
+  await seen(page.getByRole("listitem").getByText(/^Unschedulable: .* add nodes/));
+});
+
 browserTest("CurvesAreDrawnAndSaidInWords", {}, async ({ page, open }) => {
   await open(HEADLINE);
   const loss = page.getByRole("img", { name: /^Loss over steps: training from/ });

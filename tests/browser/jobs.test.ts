@@ -32,7 +32,7 @@ browserTest("ChipsNarrowByPhase", {}, async ({ page, open }) => {
   await namesAre(page, ["vision/segmentation-v2", "research/lr-sweep-03"]);
   await page.getByRole("button", { name: /^All/ }).click();
   await page.getByRole("button", { name: /^Needs a look/ }).click();
-  await namesAre(page, ["vision/vit-small-224", "research/gpt-medium-pretrain", "vision/segmentation-v2"]);
+  await namesAre(page, ["ads/ranking-nightly", "vision/vit-small-224", "research/gpt-medium-pretrain", "vision/segmentation-v2"]);
 });
 
 browserTest("NamespaceNarrowsAndNothingLeftLeadsBack", {}, async ({ page, open }) => {

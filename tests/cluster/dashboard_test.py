@@ -248,6 +248,16 @@ class DashboardTest(DashboardCase):
         self.assertEqual(offered(self.own_dashboard(viewer.headers["Authorization"].split()[1])[0]), [])
         self.assertEqual(offered(self.own_dashboard(editor.headers["Authorization"].split()[1])[0]), ["delete", "resume", "scale"])
 
+    def test_a_pod_that_does_not_start_says_why_and_what_helps(self):
+        token = self.token("ada", "view")
+        hungry = {"name": "trainer", "image": "example.org/none", "resources": {"limits": {"nvidia.com/gpu": "64"}}}
+        self.apply(job("hungry", template={"spec": {"containers": [hungry]}}))
+        for viewer in (self.at_controller(Authorization=f"Bearer {token}"), self.own_dashboard(token)[0]):
+            told = processes.wait_until("the reason", WAIT_SECONDS, lambda at=viewer: (
+                found := at.ask("GET", self.own("hungry"))[1]).get("row", {}).get("reason") == "Unschedulable" and found)
+            self.assertIn("Insufficient nvidia.com/gpu", told["row"]["warning"])
+            self.assertEqual([hint.split(":")[0] for hint in told["hints"]], ["Unschedulable"])
+
     def test_rights_that_are_taken_away_end_what_they_gave(self):
         ada = self.viewer("ada", "view")
         self.wait_until_known(ada, [f"{self.namespace}/digits"])

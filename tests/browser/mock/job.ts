@@ -129,6 +129,7 @@ export class MockJob {
       progress: this.step / story.steps,
     };
     if (story.reason) row.reason = story.reason;
+    if (this.phase === "Starting" && story.message) row.warning = `${story.reason}: ${story.message}`;
     if (this.ended) row.finished = new Date(this.created + story.ageSeconds * 900).toISOString();
     if (slow) row.stragglerText = this.straggler(now)!.message!;
     if (begun) {
@@ -262,6 +263,7 @@ export class MockJob {
 
   hints(): string[] {
     if (this.phase === "Failed") return [`its log: paceline logs ${this.story.name} worker/3 -n ${this.story.namespace}`];
+    if (this.story.reason === "Unschedulable") return ["Unschedulable: no node has room for it or suits it: add nodes, or ask for less"];
     return this.phase === "Suspended"
       ? [`it is suspended; to let it go on: paceline resume ${this.story.name} -n ${this.story.namespace}`]
       : [];

@@ -9,7 +9,7 @@ export const HICCUP = { namespace: "research", name: "tokenizer-ablation" };
 export const SERVERS = { namespace: "ads", name: "wide-deep-clicks" };
 export const FAILED = { namespace: "vision", name: "segmentation-v2" };
 export const SUSPENDED = { namespace: "research", name: "lr-sweep-03" };
-export const PENDING = { namespace: "ads", name: "ranking-nightly" };
+export const STARTING = { namespace: "ads", name: "ranking-nightly" };
 
 const STORIES: Omit<Story, "seed">[] = [
   {
@@ -80,15 +80,15 @@ const STORIES: Omit<Story, "seed">[] = [
     message: "it is suspended by its spec",
   },
   {
-    ...PENDING,
-    phase: "Pending",
+    ...STARTING,
+    phase: "Starting",
     members: 16,
     steps: 50_000,
     step: 0,
     model: "wide-and-deep",
     ageSeconds: 240,
     reason: "Unschedulable",
-    message: "9 of 16 pods wait: no node has 1 nvidia.com/gpu free",
+    message: "worker-6 (pod ranking-nightly-worker-6-0) does not start: 0/8 nodes are available: 8 Insufficient nvidia.com/gpu",
   },
   {
     namespace: "vision",

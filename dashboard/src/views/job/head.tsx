@@ -183,6 +183,7 @@ function RequestNotes({ requests }: { requests: Requests }) {
 function Notes({ job, ask }: { job: Job; ask: (action: ActionName, member?: string) => void }) {
   const status = job.object.status ?? {};
   const failed = job.row.phase === "Failed";
+  const warned = status.message !== undefined && job.row.warning?.includes(status.message);
   const rebalance = status.view?.rebalance?.message;
   return (
     <div class="notes">
@@ -212,7 +213,7 @@ function Notes({ job, ask }: { job: Job; ask: (action: ActionName, member?: stri
       ))}
       <RequestNotes requests={status.requests ?? {}} />
       {status.fault && <FaultNote fault={status.fault} failed={failed} message={status.message} />}
-      {!status.fault && status.message && job.row.phase !== "Running" && job.row.phase !== "Succeeded" && (
+      {!status.fault && status.message && !warned && job.row.phase !== "Running" && job.row.phase !== "Succeeded" && (
         <div class={`note ${failed ? "note-error" : "note-quiet"}`}>
           <Icon name={failed ? "failed" : "warning"} />
           <div>

@@ -11,6 +11,7 @@ using ::testing::ContainsRegex;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
+using ::testing::SizeIs;
 
 TEST_F(ClusterTest, ListsTheJobsOfANamespace) {
   add_job(job_object("digits", "Running"));
@@ -417,12 +418,22 @@ TEST(FaultLinesTest, ARunWhoseOwnerWasLostHasFailedByNoFault) {
   EXPECT_GT(told(api::Phase::kFailed, "MemberKilled").second, restarted.second) << "where its log is";
 }
 
-TEST_F(ClusterTest, DescribeHintsAtTemplatesThatAreRefused) {
-  kube::Json job = job_object("digits", "Starting");
-  job["status"]["reason"] = "PodNotCreated";
-  add_job(job);
-  EXPECT_THAT(described("digits"),
-              HasSubstr("mend what the message names in the role's template (kubectl edit tj/digits"));
+TEST(HintsTest, PodThatDoesNotStartIsToldOnce) {
+  Described d;
+  d.job.status.phase = api::Phase::kStarting;
+  d.job.status.reason = "Unschedulable";
+  d.job.status.conditions = {{"Running", false, "Unschedulable", ""}};
+  d.spec.emplace();
+  d.job.seen = true;
+  const std::vector<std::string> without_pods = hints_for(d);
+  ASSERT_THAT(without_pods, SizeIs(1));
+  kube::SlimPod pod;
+  pod.key = "team-a/digits-worker-0-0";
+  pod.reason = "Unschedulable";
+  d.pods = {pod};
+  EXPECT_THAT(hints_for(d), ElementsAre("pod digits-worker-0-0, " + without_pods[0]));
+  d.job.status.reason = d.job.status.conditions[0].reason = "PodNotCreated";
+  EXPECT_THAT(hints_for(d), SizeIs(2));
 }
 
 TEST_F(ClusterTest, DescribeGoesOnWithoutEvents) {

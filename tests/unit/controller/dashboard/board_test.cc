@@ -38,6 +38,16 @@ TEST_F(BoardTest, TextOfAJobIsMadeOnceForAllWithTheSameRights) {
   EXPECT_EQ(hints_, 3);
 }
 
+TEST_F(BoardTest, PodThatDoesNotStartIsHintedAtWhateverThePlaceKnows) {
+  Json object = running_job();
+  object["status"]["conditions"] =
+      Json::array({{{"type", "Running"}, {"status", "True"}, {"reason", "Unschedulable"}}});
+  Board board(clock_);
+  board.apply({.objects = {object}});
+  EXPECT_EQ(Json::parse(*board.job_json("default/digits"))["hints"], Json(pod_hints(object)));
+  EXPECT_FALSE(pod_hints(object).empty());
+}
+
 TEST_F(BoardTest, JobThatIsGoneIsToldSo) {
   const std::uint64_t version = board_.job_since("default/digits", 0).version;
   EXPECT_EQ(board_.job_since("default/digits", version).json, nullptr) << "nothing is new";

@@ -94,6 +94,31 @@ TEST(JobRowTest, ARowWarnsOfWhatGetSaysBesideThePhase) {
   EXPECT_FALSE(job_row(object, kNow).contains("warning"));
 }
 
+TEST(JobRowTest, PodThatDoesNotStartIsAWarningWithAHint) {
+  Json object = cluster_job();
+  const auto say = [&object](const char* phase, const char* runs, const char* reason) {
+    object["status"]["phase"] = phase;
+    object["status"]["reason"] = reason;
+    object["status"]["message"] = "0/2 nodes";
+    object["status"]["conditions"] =
+        Json::array({{{"type", "Running"}, {"status", runs}, {"reason", reason}, {"message", "0/2 nodes"}}});
+  };
+  for (const auto& [phase, runs] : {std::pair{"Starting", "False"}, std::pair{"Running", "True"}}) {
+    say(phase, runs, "Unschedulable");
+    EXPECT_EQ(job_row(object, kNow)["warning"], "Unschedulable: 0/2 nodes") << phase;
+    EXPECT_EQ(pod_hints(object).size(), 1U) << phase;
+  }
+  say("Starting", "False", "SomethingNew");
+  EXPECT_EQ(job_row(object, kNow)["warning"], "SomethingNew: 0/2 nodes");
+  EXPECT_TRUE(pod_hints(object).empty()) << "nothing is known to help";
+  say("Running", "True", "MembersTrain");
+  EXPECT_FALSE(job_row(object, kNow).contains("warning"));
+  EXPECT_TRUE(pod_hints(object).empty());
+  say("Failed", "False", "PodNotCreated");
+  EXPECT_FALSE(job_row(object, kNow).contains("warning"));
+  EXPECT_TRUE(pod_hints(object).empty());
+}
+
 TEST(JobRowTest, RunsTellMore) {
   Json run = cluster_job();
   run["status"]["run"] = {{"phase", "Running"},
