@@ -46,6 +46,17 @@ browserTest(
   },
 );
 
+browserTest(
+  "HeadOfAControllersPageNamesTheNamespace",
+  { signedIn: false, mock: { bearer: "of-ada", namespaces: ["team-a"] } },
+  async ({ page, open }) => {
+    await open("");
+    await page.getByLabel("Token").fill("of-ada");
+    await page.getByRole("button", { name: "Sign in" }).click();
+    await seen(page.getByRole("banner").getByText("namespace team-a", { exact: true }));
+  },
+);
+
 browserTest("AddressIsKeptOverTheSignIn", { signedIn: false, failsRequests: true }, async ({ page, open }) => {
   await open("#/jobs/research/gpt-medium-pretrain/yaml");
   await page.getByLabel("Token").fill("one-time");

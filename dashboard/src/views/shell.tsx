@@ -56,7 +56,9 @@ function ThemeSwitch() {
 }
 
 function Head({ current, signedIn }: { current: Route; signedIn: Session | null }) {
-  const place = signedIn?.place === "Cluster" ? (signedIn.cluster ?? "cluster") : "this machine";
+  const seen = signedIn?.namespaces;
+  const cluster = signedIn?.cluster ?? (seen?.length === 1 ? `namespace ${seen[0]}` : "cluster");
+  const place = signedIn?.place === "Cluster" ? cluster : "this machine";
   const at = (view: Route["view"]) => (current.view === view ? "page" : undefined);
   return (
     <header class="head">

@@ -198,7 +198,7 @@ export class MockServer {
     return {
       version: "0.9.0",
       place,
-      cluster: "prod-eu",
+      ...(this.options.bearer ? {} : { cluster: "prod-eu" }),
       user: "ada@example.org",
       namespaces: this.options.namespaces ?? null,
       ...(this.options.history ? { history: this.options.history } : {}),
