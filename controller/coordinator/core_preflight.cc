@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "controller/coordinator/core_hello.h"
 #include "controller/diagnosis/preflight_text.h"
+#include "controller/plan/elastic.h"
 
 namespace paceline::coordinator {
 
@@ -216,8 +217,7 @@ void Preflight::take(StreamId from, const v1::PreflightResult& result) {
 std::string Preflight::obstacle(const api::UnfitMember& member) const {
   if (!rules_->excludes) return "spec.preflight.action is Report";
   if (std::ranges::find(rules_->replaced, member.role) == rules_->replaced.end())
-    return str_cat("the job does not replace one ", role_name(member.role),
-                   " while the others go on (restartPolicy, restartScope)");
+    return plan::no_successor_text(member.role);
   if (std::ranges::find(excluded_, std::pair(member.role, member.index)) != excluded_.end())
     return "the pod before it failed, too";
   if (rules_->most <= 0) return "as many were replaced as may be (spec.stragglers.maxReplacements)";

@@ -114,45 +114,30 @@ std::string resumed_text(const Json& object) {
   return keeps_checkpoints(object) ? "goes on, from its newest checkpoint" : "begins anew at step 0";
 }
 
-// Whether it starts somebody who trains again.
-bool restarts_trainers(const Json& object) {
-  const Json& replicas = kube::at(object, {"spec", "replicaSpecs"});
-  if (!replicas.is_object()) return false;
-  for (const auto& [key, spec] : replicas.items()) {
-    const std::string& policy = kube::text_at(spec, {"restartPolicy"});
-    const auto role = kube::role_named(key);
-    if (role && api::trains(*role) && !policy.empty() && policy != api::name(api::RestartPolicy::kNever))
-      return true;
-  }
-  return false;
-}
-
-// By the object alone, since every viewer's page asks: what only its parsed spec tells the action itself
-// says.
-std::string why_not_request(Action action, const Json& object) {
-  const bool saves = action == Action::kCheckpoint;
+// By the object alone, since every viewer's page asks.
+std::string why_not_save(const Json& object) {
   const std::string manager = kube::text_at(object, {"spec", "runPolicy", "managedBy"});
   if (!api::is_ours(manager)) return str_cat("it is managed by ", manager, ", not by Paceline");
   if (!kube::at(object, {"spec", "training"}).is_object())
-    return saves ? "a program of its own (no spec.training) saves by itself"
-                 : "a program of its own (no spec.training) can't go on without a member";
+    return "a program of its own (no spec.training) saves by itself";
   if (const std::string phase = phase_of(object); phase != "Running")
     return str_cat("its members do not train now: it is ", phase);
-  if (saves) {
-    const bool asked = kube::text_at(object, {"status", "requests", "checkpoint", "outcome"}) ==
-                       api::name(api::RequestOutcome::kUnderWay);
-    return asked ? "one is asked for already" : "";
+  const bool asked = kube::text_at(object, {"status", "requests", "checkpoint", "outcome"}) ==
+                     api::name(api::RequestOutcome::kUnderWay);
+  return asked ? "one is asked for already" : "";
+}
+
+// Some member can be replaced, or none: the action itself says which.
+std::string why_not_replace(const Json& object) {
+  const auto job = parsed_job(object, "replacing a member");
+  if (!job.ok()) return std::string(job.status().message());
+  std::string why;
+  for (const Role role : {Role::kChief, Role::kWorker}) {
+    if (!plan::has_place(*job, {role, 0})) continue;
+    why = plan::replace_obstacle(*job, {role, 0});
+    if (why.empty()) break;
   }
-  if (kube::text_at(object, {"spec", "strategy", "type"}) == "ParameterServer")
-    return "only a member of an all-reduce is replaced while the others go on";
-  if (!restarts_trainers(object))
-    return "its members are not replaced: restartPolicy is Never; OnFailure lets the others go on without "
-           "one";
-  for (const Json& each : kube::list_at(object, {"status", "stragglerReplacements"})) {
-    if (kube::text_at(each, {"outcome"}) == api::name(api::ReplacementOutcome::kUnderWay))
-      return str_cat("pod ", kube::text_at(each, {"pod"}), " is replaced first");
-  }
-  return "";
+  return why;
 }
 
 }  // namespace
@@ -169,7 +154,8 @@ std::string why_not(Action action, const Json& object) {
   if (action == Action::kDelete) return "";
   if (has_ended(object)) return "it has ended";
   if (action == Action::kScale) return std::string(workers_of(object).status().message());
-  if (action == Action::kCheckpoint || action == Action::kReplace) return why_not_request(action, object);
+  if (action == Action::kCheckpoint) return why_not_save(object);
+  if (action == Action::kReplace) return why_not_replace(object);
   if (action == Action::kSuspend && is_suspended(object)) return "it is suspended already";
   if (action == Action::kResume && !is_suspended(object)) return "it is not suspended";
   return "";

@@ -66,6 +66,20 @@ bool has_successor(const api::TrainingJob& job, Role role) {
   return is_elastic(job, role) && replaces_each(job, role);
 }
 
+std::string successor_obstacle(const api::TrainingJob& job, Role role) {
+  if (!job.spec.training) return "a program of its own (no spec.training) can't go on without a member";
+  if (job.spec.strategy.type != api::StrategyType::kAllReduce || !api::trains(role))
+    return "only a member of an all-reduce is replaced while the others go on";
+  return has_successor(job, role) ? "" : no_successor_text(role);
+}
+
+std::string no_successor_text(Role role) {
+  const std::string_view name = role_name(role);
+  return str_cat("the job does not replace one ", name,
+                 " while the others go on: that takes spec.replicaSpecs.", name,
+                 ".restartPolicy OnFailure, Always or ExitCode, and no restartScope but Replica");
+}
+
 std::optional<int> least_trainers(const api::TrainingJob& job) {
   const auto& worker = job.spec.replica_specs.worker;
   if (worker && worker->min_replicas) return std::max(1, static_cast<int>(*worker->min_replicas));

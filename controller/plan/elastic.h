@@ -23,6 +23,10 @@ bool is_elastic(const api::TrainingJob& job, Role role);
 
 // Whether another one takes a lost member's place, while the ring goes on.
 bool has_successor(const api::TrainingJob& job, Role role);
+// Why it is not so, in a sentence without a full stop; empty: it is.
+std::string successor_obstacle(const api::TrainingJob& job, Role role);
+// Likewise, of a role that trains in a ring: what to set.
+std::string no_successor_text(Role role);
 
 // How many must be left, with those that stand by, where lost members are not replaced; nothing: all.
 std::optional<int> least_trainers(const api::TrainingJob& job);

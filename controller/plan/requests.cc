@@ -123,12 +123,7 @@ std::string checkpoint_obstacle(const api::TrainingJob& job) {
 
 std::string replace_obstacle(const api::TrainingJob& job, const api::Member& member) {
   if (!has_place(job, member)) return str_cat("it has no ", member_name(member.role, member.index));
-  if (!job.spec.training) return "a program of its own (no spec.training) can't go on without a member";
-  if (job.spec.strategy.type != api::StrategyType::kAllReduce || !api::trains(member.role))
-    return "only a member of an all-reduce is replaced while the others go on";
-  if (!has_successor(job, member.role))
-    return str_cat("the job does not replace one ", role_name(member.role),
-                   " while the others go on (restartPolicy, restartScope)");
+  if (std::string why = successor_obstacle(job, member.role); !why.empty()) return why;
   if (std::string why = not_now(job); !why.empty()) return why;
   const auto& all = job.status.straggler_replacements;
   const auto now =

@@ -93,10 +93,7 @@ std::string obstacle(const Observed& observed, const Straggler& straggler) {
   if (straggler.kind == api::StragglerKind::kAllSlow) return "so many have a cause in common";
   if (straggler.kind == api::StragglerKind::kSlowLink) return "another pod may have as slow a link";
   if (straggler.kind == api::StragglerKind::kMoreWork) return "another pod would have as much work";
-  if (!job.spec.training) return "a program of its own (no spec.training) can't go on without a member";
-  if (!has_successor(job, straggler.role))
-    return str_cat("the job does not replace one ", role_name(straggler.role),
-                   " while the others go on (restartPolicy, restartScope)");
+  if (std::string why = successor_obstacle(job, straggler.role); !why.empty()) return why;
   if (may_be_a_link(straggler)) return "it may be its link to the others that is slow";
   if (straggler.factor < policy.factor)
     return str_cat(diagnosis::factor_text(straggler.factor), " is less than spec.stragglers.factor, ",

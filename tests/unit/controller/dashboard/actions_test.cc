@@ -49,6 +49,9 @@ TEST(ActionsTest, StatesAllowSomeOfThem) {
   Json never = job("Running", false);
   never["spec"]["replicaSpecs"]["worker"].erase("restartPolicy");
   EXPECT_EQ(allowed(never), (Names{"suspend", "scale", "checkpoint", "delete"}));
+  Json together = job("Running", false);
+  together["spec"]["replicaSpecs"]["worker"]["restartScope"] = "Job";
+  EXPECT_EQ(allowed(together), (Names{"suspend", "scale", "checkpoint", "delete"}));
 }
 
 TEST(ActionsTest, RequestsWaitForTheOneBefore) {
@@ -93,7 +96,7 @@ TEST(ActionsTest, JobsOfAFixedSizeAreNotScaled) {
   for (const char* key : {"minReplicas", "maxReplicas"}) object["spec"]["replicaSpecs"]["worker"].erase(key);
   EXPECT_EQ(allowed(object), (Names{"suspend", "checkpoint", "replace", "delete"}));
   object["spec"]["replicaSpecs"]["worker"]["minReplicas"] = "two";
-  EXPECT_EQ(allowed(object), (Names{"suspend", "checkpoint", "replace", "delete"})) << "it can't be run";
+  EXPECT_EQ(allowed(object), (Names{"suspend", "checkpoint", "delete"})) << "it can't be run";
 }
 
 TEST(ActionsTest, JsonTellsWhatTheViewerMayNot) {
