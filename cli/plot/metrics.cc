@@ -55,14 +55,12 @@ void add_evaluation(std::vector<EvaluationPoint>& points, const EvaluationPoint&
   }
 }
 
-// False where the line makes no sense.
-bool add_line(std::string_view line, RunMetrics& metrics) {
+void add_line(std::string_view line, RunMetrics& metrics) {
   const Json json = parse_json_line(line);
-  if (json.is_null()) return false;
+  if (json.is_null()) return;
   const std::string type = text(json, "type");
   const double step = number(json, "step");
-  if (type == "view") return true;  // it has no step
-  if (type.empty() || !(step >= 0)) return false;
+  if (!(step >= 0)) return;
   if (type == "step") {
     add_step(metrics.steps, {step, number(json, "loss")});
     while (!metrics.evaluations.empty() && metrics.evaluations.back().step > step)
@@ -71,10 +69,8 @@ bool add_line(std::string_view line, RunMetrics& metrics) {
     add_evaluation(metrics.evaluations, {step, number(json, "loss"), number(json, "accuracy")});
   } else if (type == "memberStep") {
     const std::string member = text(json, "member");
-    if (member.empty()) return false;
-    add_step(metrics.members[member], {step, number(json, "stepMs")});
+    if (!member.empty()) add_step(metrics.members[member], {step, number(json, "stepMs")});
   }
-  return true;
 }
 
 }  // namespace
@@ -113,7 +109,7 @@ RunMetrics parse_metrics(std::string_view text) {
     const std::size_t newline = text.find('\n');
     const std::string_view line = text.substr(0, newline);
     text.remove_prefix(newline == std::string_view::npos ? text.size() : newline + 1);
-    if (!line.empty() && !add_line(line, metrics)) ++metrics.skipped_lines;
+    add_line(line, metrics);
   }
   return metrics;
 }

@@ -2,7 +2,6 @@
 
 // A run's metrics, read back from the lines of metrics.jsonl (docs/metrics.md). Pure.
 
-#include <cstddef>
 #include <map>
 #include <optional>
 #include <string>
@@ -33,11 +32,10 @@ struct RunMetrics {
   std::vector<StepPoint> steps;
   std::vector<EvaluationPoint> evaluations;
   std::map<std::string, std::vector<MemberPoint>> members;  // by member: "chief-0", "worker-1"
-  std::size_t skipped_lines = 0;  // that are not objects with a type and a step: torn by a crash
 };
 
 // A step that comes again replaces itself and what was behind it: the run went on from a checkpoint.
-// Never fails: lines that make no sense are counted and skipped, lines of other types are ignored.
+// Never fails: lines that make no sense, torn by a crash, are skipped, and so are lines of other types.
 RunMetrics parse_metrics(std::string_view text);
 
 // The same from two answers of a dashboard, JOB/series and JOB/heatmap?parts=step (docs/dashboard-api.md).
