@@ -18,9 +18,9 @@ std::optional<std::optional<Somebody>> AccessCache::who(const std::string& token
   return fresh(who_.find(token), now);
 }
 
-bool AccessCache::was_somebodys(const std::string& token) {
+const Somebody* AccessCache::was(const std::string& token) {
   const auto* const kept = who_.find(token);
-  return kept != nullptr && kept->value.has_value();
+  return kept == nullptr || !kept->value ? nullptr : &*kept->value;
 }
 
 void AccessCache::put_who(const std::string& token, std::optional<Somebody> who, TimePoint now) {
@@ -35,9 +35,9 @@ void AccessCache::put_may(const std::string& right, bool allowed, TimePoint now)
   may_.put(right, {allowed, now + kKept});
 }
 
-bool UserLimits::take(const std::string& user, TimePoint now) {
-  Bucket* bucket = buckets_.find(user);
-  if (bucket == nullptr) bucket = &buckets_.put(user, {burst_, now});
+bool RequestLimits::take(const std::string& whose, TimePoint now) {
+  Bucket* bucket = buckets_.find(whose);
+  if (bucket == nullptr) bucket = &buckets_.put(whose, {burst_, now});
   const double elapsed = std::chrono::duration<double>(now - bucket->filled).count();
   bucket->tokens = std::min(burst_, bucket->tokens + elapsed * per_second_);
   bucket->filled = now;

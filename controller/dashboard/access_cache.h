@@ -1,8 +1,8 @@
 #pragma once
 
-// Answers of the API server on who somebody is and what he may, each for kKept; and how often each user may
-// ask. Bounded: kMost answers, and kMost users; the oldest goes. Pure; one thread at a time; `now` must not
-// go back.
+// Answers of the API server on who somebody is and what he may, each for kKept; and how often each may ask.
+// Bounded: kMost answers, and kMost of those who ask; the oldest goes. Pure; one thread at a time; `now` must
+// not go back.
 
 #include <cstddef>
 #include <iterator>
@@ -62,8 +62,8 @@ class AccessCache {
 
   // A token is somebody's, or nobody's; nothing: it is not known.
   std::optional<std::optional<Somebody>> who(const std::string& token, TimePoint now);
-  // It was somebody's when it was asked for last.
-  bool was_somebodys(const std::string& token);
+  // The token's owner when it was asked for last; null: it was nobody's, or is not known.
+  const Somebody* was(const std::string& token);
   void put_who(const std::string& token, std::optional<Somebody> who, TimePoint now);
   std::optional<bool> may(const std::string& right, TimePoint now);
   void put_may(const std::string& right, bool allowed, TimePoint now);
@@ -78,14 +78,15 @@ class AccessCache {
   NewestValues<Kept<bool>> may_{kMost};
 };
 
-// Requests of each user: `per_second` in the long run, `burst` at once.
-class UserLimits {
+// Requests of each user, or each address: `per_second` in the long run, `burst` at once.
+class RequestLimits {
  public:
   static constexpr std::size_t kMost = 4096;
-  UserLimits(double per_second, double burst) : per_second_(per_second), burst_(burst) {}
+  RequestLimits(double per_second, double burst) : per_second_(per_second), burst_(burst) {}
 
   // False: too many.
-  bool take(const std::string& user, TimePoint now);
+  bool take(const std::string& whose, TimePoint now);
+  std::size_t size() const { return buckets_.size(); }
 
  private:
   struct Bucket {

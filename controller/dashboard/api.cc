@@ -190,15 +190,16 @@ void Api::open_session(Call call) {
   if (!body.ok() || !kube::at(*body, {"token"}).is_string()) {
     return call.answer(error_answer(absl::InvalidArgumentError("the body must be {\"token\": \"...\"}")));
   }
-  gate_.open(kube::text_at(*body, {"token"}), [this, call = std::move(call)](Gate::Opened opened) mutable {
-    if (opened.admission.refusal) return call.answer(error_answer(*opened.admission.refusal));
-    call.viewer = std::move(opened.admission.viewer);
-    call.sight = std::move(opened.admission.sight);
-    Json told = session(call);
+  const auto held = std::make_shared<Call>(std::move(call));
+  gate_.open(held->request, kube::text_at(*body, {"token"}), [this, held](Gate::Opened opened) {
+    if (opened.admission.refusal) return held->answer(error_answer(*opened.admission.refusal));
+    held->viewer = std::move(opened.admission.viewer);
+    held->sight = std::move(opened.admission.sight);
+    Json told = session(*held);
     told.update(opened.told);
     HttpAnswer answer = json_answer(kube::dump(told));
     if (!opened.cookie.empty()) answer.headers.emplace_back("Set-Cookie", opened.cookie);
-    call.answer(std::move(answer));
+    held->answer(std::move(answer));
   });
 }
 

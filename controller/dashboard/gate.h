@@ -61,7 +61,8 @@ class Gate {
     kube::Json told = kube::Json::object();
     std::string cookie;
   };
-  virtual void open(const std::string& token, std::function<void(Opened)> then) = 0;
+  virtual void open(const web::HttpRequest& request, const std::string& token,
+                    std::function<void(Opened)> then) = 0;
 
   // Asks no more: returns when no `then` is under way, and none is called later.
   virtual void close() {}

@@ -79,7 +79,7 @@ void SessionGate::admit(const web::HttpRequest& request, const Need& need, Then 
   if (!taken) admit({});  // whoever may not is refused when he acts
 }
 
-void SessionGate::open(const std::string& token, std::function<void(Opened)> then) {
+void SessionGate::open(const web::HttpRequest&, const std::string& token, std::function<void(Opened)> then) {
   std::optional<Sessions::Session> opened;
   {
     auto sessions = sessions_.lock();

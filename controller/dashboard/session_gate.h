@@ -31,7 +31,8 @@ class SessionGate final : public Gate {
   std::string new_token();
 
   void admit(const web::HttpRequest& request, const Need& need, Then then) override;
-  void open(const std::string& token, std::function<void(Opened)> then) override;
+  void open(const web::HttpRequest& request, const std::string& token,
+            std::function<void(Opened)> then) override;
   void close() override { workers_.reset(); }
 
  private:

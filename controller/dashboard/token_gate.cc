@@ -42,6 +42,10 @@ Refusal forbidden(const std::string& user, const Need& need) {
                   need.name, " -n ", need.ns)};
 }
 
+std::string lane_of(const std::string& user) {
+  return str_cat("user ", user);
+}
+
 std::vector<std::string> texts_of(const Json& list) {
   std::vector<std::string> texts;
   if (!list.is_array()) return texts;
@@ -89,8 +93,8 @@ class TokenGate::ViewerSight final : public Sight, public std::enable_shared_fro
       seen = state->seen;
     }
     if (asks && !seen.over) {
-      const bool taken =
-          gate_.workers_->post([self = shared_from_this()](const std::stop_token&) { self->ask(); });
+      const bool taken = gate_.workers_->post(
+          [self = shared_from_this()](const std::stop_token&) { self->ask(); }, lane_of(viewer_.user));
       if (!taken) state_.lock()->asking = false;
     }
     return seen;
@@ -128,8 +132,6 @@ std::optional<absl::StatusOr<std::optional<Somebody>>> TokenGate::who(const std:
     auto known = known_.lock();
     if (auto cached = known->cache.who(token, clock_.now())) return *std::move(cached);
     if (ask == Ask::kCached) return std::nullopt;
-    if (!known->cache.was_somebodys(token) && !known->reviews.take("", clock_.now()))
-      return absl::ResourceExhaustedError("too many tokens that are not known");
   }
   const auto review = api_.create(kube::kTokenReviews, "",
                                   {{"apiVersion", kube::kTokenReviews.api_version},
@@ -188,7 +190,6 @@ std::optional<Admission> TokenGate::decide(const std::string& token, const Need&
                                            bool& counted) {
   const auto known = who(token, ask);
   if (!known) return std::nullopt;
-  if (absl::IsResourceExhausted(known->status())) return Admission{.refusal = too_many()};
   if (!known->ok()) return Admission{.refusal = unanswered(known->status())};
   if (!**known) return Admission{.refusal = nobody("the API server does not know this token")};
   const Somebody& user = ***known;
@@ -231,24 +232,36 @@ std::optional<Admission> TokenGate::decide(const std::string& token, const Need&
   return admission;
 }
 
-void TokenGate::admit(std::string token, Need need, Then then) {
+std::optional<std::string> TokenGate::lane(const std::string& peer, const std::string& token) {
+  auto known = known_.lock();
+  if (const Somebody* const user = known->cache.was(token)) return lane_of(user->user);
+  if (!known->reviews.take(peer, clock_.now())) return std::nullopt;
+  return str_cat("address ", peer);
+}
+
+void TokenGate::admit(const std::string& peer, std::string token, Need need, Then then) {
   if (token.empty() || token.size() > kMostTokenBytes)
     return then({.refusal = nobody("the request brings no bearer token")});
   bool counted = false;
   if (auto admission = decide(token, need, Ask::kCached, counted)) return then(*std::move(admission));
-  const bool taken = workers_->post(
-      [this, token = std::move(token), need = std::move(need), counted,
-       then](const std::stop_token&) mutable { then(*decide(token, need, Ask::kServer, counted)); });
+  const std::optional<std::string> whose = lane(peer, token);
+  const bool taken =
+      whose && workers_->post(
+                   [this, token = std::move(token), need = std::move(need), counted, then](
+                       const std::stop_token&) mutable { then(*decide(token, need, Ask::kServer, counted)); },
+                   *whose);
   if (!taken) then({.refusal = too_many()});
 }
 
 void TokenGate::admit(const web::HttpRequest& request, const Need& need, Then then) {
   const std::string& header = request.header("authorization");
-  admit(header.starts_with(kBearer) ? header.substr(kBearer.size()) : "", need, std::move(then));
+  admit(request.peer, header.starts_with(kBearer) ? header.substr(kBearer.size()) : "", need,
+        std::move(then));
 }
 
-void TokenGate::open(const std::string& token, std::function<void(Opened)> then) {
-  admit(token, Need{.lists = true},
+void TokenGate::open(const web::HttpRequest& request, const std::string& token,
+                     std::function<void(Opened)> then) {
+  admit(request.peer, token, Need{.lists = true},
         [then = std::move(then)](Admission admission) { then({.admission = std::move(admission)}); });
 }
 

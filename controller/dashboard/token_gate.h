@@ -5,7 +5,8 @@
 // and list in which namespaces. Answers count for AccessCache::kKept; a stream's viewer is asked for again
 // as long as it lasts, and it ends where the API server does not answer for kPatience. Nothing is known by
 // cookies. Bounds: access_cache.h; kPerSecond requests and kMostStreams streams of each user,
-// kReviewsPerSecond tokens that were not somebody's before. Thread-safe.
+// kReviewsPerSecond tokens that were not somebody's before from each address, and no more than half of those
+// that are looked up at a time. Thread-safe.
 
 #include <functional>
 #include <map>
@@ -37,13 +38,17 @@ class TokenGate final : public Gate {
       : api_(api), namespaces_(std::move(namespaces)), clock_(clock) {}
 
   void admit(const web::HttpRequest& request, const Need& need, Then then) override;
-  void open(const std::string& token, std::function<void(Opened)> then) override;
+  void open(const web::HttpRequest& request, const std::string& token,
+            std::function<void(Opened)> then) override;
   void close() override { workers_.reset(); }
 
  private:
   class ViewerSight;
   enum class Ask : bool { kCached, kServer };
-  void admit(std::string token, Need need, Then then);
+  void admit(const std::string& peer, std::string token, Need need, Then then);
+  // The lane of a question to the API server: that of the token's user, or of the address. Nothing: too many
+  // tokens of that address are not known.
+  std::optional<std::string> lane(const std::string& peer, const std::string& token);
   // Empty: the API server has to be asked. `counted`: among the user's requests.
   std::optional<Admission> decide(const std::string& token, const Need& need, Ask ask, bool& counted);
   // Likewise; an error is the API server's.
@@ -58,8 +63,9 @@ class TokenGate final : public Gate {
   const Clock& clock_;
   struct Known {
     AccessCache cache;
-    UserLimits requests{kPerSecond, kBurst}, reviews{kReviewsPerSecond, kReviewsBurst};
-    std::map<std::string, int> streams;  // that are open, by user
+    RequestLimits requests{kPerSecond, kBurst};               // by user
+    RequestLimits reviews{kReviewsPerSecond, kReviewsBurst};  // by address
+    std::map<std::string, int> streams;                       // that are open, by user
   };
   Guarded<Known> known_;
   std::unique_ptr<Workers> workers_ = std::make_unique<Workers>(4);

@@ -20,6 +20,7 @@ struct HttpRequest {
   Fields query;              // ?points=100; the first of a name counts
   Fields headers;            // by names in small letters; values of one name are joined by ", "
   std::string body;
+  std::string peer;  // whose connection it is (peer.h): the client's, or the proxy's that it comes through
 
   // Empty where there is none.
   const std::string& header(std::string_view name) const { return find(headers, name); }

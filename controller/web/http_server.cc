@@ -32,6 +32,7 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "base/unique_fd.h"
+#include "controller/web/peer.h"
 
 namespace paceline::web {
 
@@ -152,6 +153,9 @@ bool has_nul(const HttpRequest& request) {
 
 HttpRequest request_of(MHD_Connection* connection, const char* path, const char* method) {
   HttpRequest request{.method = method, .path = path};
+  const MHD_ConnectionInfo* const client =
+      MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+  request.peer = peer_of(client == nullptr ? nullptr : client->client_addr);
   MHD_get_connection_values(connection, MHD_GET_ARGUMENT_KIND, &add_field, &request.query);
   MHD_get_connection_values(connection, MHD_HEADER_KIND, &add_header, &request.headers);
   return request;

@@ -95,7 +95,7 @@ PURE = [
     "controller/dashboard/past_job",
     "controller/dashboard/pyramid", "controller/dashboard/series_json", "controller/dashboard/series_record",
     "controller/dashboard/sessions", "controller/dashboard/status_samples", "controller/dashboard/timeline",
-    "controller/traces/recovery", "controller/traces/settings", "controller/web/router", "cli/dashboard/metrics_line",
+    "controller/traces/recovery", "controller/traces/settings", "controller/web/peer", "controller/web/router", "cli/dashboard/metrics_line",
     "controller/lease/election_core", "controller/lease/lease_record",
     "controller/cluster/kube/exec_credential", "controller/cluster/kube/kubeconfig",
     "runtime/collective/schedule.", "runtime/collective/plan", "runtime/collective/tuning",

@@ -22,11 +22,12 @@ TEST(AccessCacheTest, AnswersCountForSeconds) {
   ASSERT_TRUE(cache.who("t", kStart));
   EXPECT_EQ((*cache.who("t", kStart))->user, "ada");
   EXPECT_FALSE(cache.who("t", kStart + AccessCache::kKept));
-  EXPECT_TRUE(cache.was_somebodys("t"));
+  ASSERT_NE(cache.was("t"), nullptr);
+  EXPECT_EQ(cache.was("t")->user, "ada");
   cache.put_who("x", std::nullopt, kStart);
   ASSERT_TRUE(cache.who("x", kStart));
   EXPECT_FALSE(cache.who("x", kStart)->has_value());
-  EXPECT_FALSE(cache.was_somebodys("x"));
+  EXPECT_EQ(cache.was("x"), nullptr);
 }
 
 TEST(AccessCacheTest, TheOldestGoWhereThereAreTooMany) {
@@ -37,8 +38,8 @@ TEST(AccessCacheTest, TheOldestGoWhereThereAreTooMany) {
   EXPECT_TRUE(cache.may(str_cat(AccessCache::kMost), kStart));
 }
 
-TEST(UserLimitsTest, EachUserHasABurstAndThenARate) {
-  UserLimits limits(2, 3);
+TEST(RequestLimitsTest, EachUserHasABurstAndThenARate) {
+  RequestLimits limits(2, 3);
   for (int i = 0; i < 3; ++i) EXPECT_TRUE(limits.take("ada", kStart));
   EXPECT_FALSE(limits.take("ada", kStart));
   EXPECT_TRUE(limits.take("bob", kStart));
@@ -47,6 +48,13 @@ TEST(UserLimitsTest, EachUserHasABurstAndThenARate) {
   const TimePoint later = kStart + std::chrono::hours(1);
   for (int i = 0; i < 3; ++i) EXPECT_TRUE(limits.take("ada", later));
   EXPECT_FALSE(limits.take("ada", later));
+}
+
+TEST(RequestLimitsTest, BucketsAreBounded) {
+  RequestLimits limits(1, 1);
+  for (std::size_t i = 0; i < 2 * RequestLimits::kMost; ++i) EXPECT_TRUE(limits.take(str_cat(i), kStart));
+  EXPECT_EQ(limits.size(), RequestLimits::kMost);
+  EXPECT_FALSE(limits.take(str_cat(2 * RequestLimits::kMost - 1), kStart)) << "the newest are kept";
 }
 
 }  // namespace

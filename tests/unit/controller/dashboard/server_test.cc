@@ -446,7 +446,9 @@ struct ClosedGate final : Gate {
   void admit(const web::HttpRequest&, const Need&, Then then) override {
     then({.refusal = refusal, .viewer = {.user = "eve"}});
   }
-  void open(const std::string&, std::function<void(Opened)> then) override { then({}); }
+  void open(const web::HttpRequest&, const std::string&, std::function<void(Opened)> then) override {
+    then({});
+  }
 };
 
 TEST_F(ServerTest, TheAuditSaysWhyAnActionWasRefused) {

@@ -14,7 +14,7 @@ namespace {
 class SessionGateTest : public ::testing::Test {
  protected:
   void open_session(SessionGate& gate) {
-    gate.open(gate.new_token(), [&](Gate::Opened opened) {
+    gate.open({}, gate.new_token(), [&](Gate::Opened opened) {
       request_.headers["cookie"] = opened.cookie.substr(0, opened.cookie.find(';'));
       request_.headers[kCsrfHeader] = opened.told["csrf"].get<std::string>();
     });

@@ -8,6 +8,7 @@
 #include <set>
 #include <thread>
 
+#include "base/guarded.h"
 #include "base/text.h"
 #include "controller/cluster/kube/resources.h"
 #include "tests/support/fake_clock.h"
@@ -25,7 +26,10 @@ class ReviewServer final : public kube::Transport {
     Json object = Json::parse(request.body);
     if (request.path.find("tokenreviews") != std::string::npos) {
       ++token_reviews;
-      const auto found = users.find(kube::text_at(object, {"spec", "token"}));
+      const std::string& token = kube::text_at(object, {"spec", "token"});
+      if (token.starts_with("slow-"))
+        (void)answers_slow.lock_when([](bool answers) { return answers; }, std::chrono::seconds(60));
+      const auto found = users.find(token);
       object["status"] = {{"authenticated", found != users.end()}};
       if (found != users.end())
         object["status"]["user"] = {{"username", found->second}, {"groups", Json::array({"g"})}};
@@ -49,20 +53,30 @@ class ReviewServer final : public kube::Transport {
   std::set<std::tuple<std::string, std::string, std::string>> rights{
       {"ada", "get", "a"}, {"ada", "list", "a"}, {"ada", "update", "a"}, {"bob", "list", ""}};
   std::atomic<bool> broken = false;
+  Guarded<bool> answers_slow{false};
   std::atomic<int> token_reviews = 0, access_reviews = 0;
 };
 
 class TokenGateTest : public ::testing::Test {
  protected:
-  static web::HttpRequest request(const std::string& token) {
-    web::HttpRequest request{.method = "GET", .path = "/"};
+  static web::HttpRequest request(const std::string& token, const std::string& peer = "10.0.0.1") {
+    web::HttpRequest request{.method = "GET", .path = "/", .peer = peer};
     if (!token.empty()) request.headers["authorization"] = "Bearer " + token;
     return request;
   }
-  Admission admitted(const std::string& token, const Need& need) {
+  Admission admitted(const std::string& token, const Need& need, const std::string& peer = "10.0.0.1") {
     std::promise<Admission> promise;
-    gate_.admit(request(token), need, [&](Admission admission) { promise.set_value(std::move(admission)); });
+    gate_.admit(request(token, peer), need,
+                [&](Admission admission) { promise.set_value(std::move(admission)); });
     return promise.get_future().get();
+  }
+  // POST /session with this token.
+  int signs_in(const std::string& token, const std::string& peer) {
+    std::promise<Admission> promise;
+    gate_.open(request("", peer), token,
+               [&](const Gate::Opened& opened) { promise.set_value(opened.admission); });
+    const Admission admission = promise.get_future().get();
+    return admission.refusal ? admission.refusal->status : 0;
   }
   int refused(const std::string& token, const Need& need) {
     const Admission admission = admitted(token, need);
@@ -145,6 +159,26 @@ TEST_F(TokenGateTest, UsersThatAskTooOftenAreHeldBack) {
 TEST_F(TokenGateTest, UnknownTokensAreReviewedSeldom) {
   for (int i = 0; i < 200; ++i) (void)refused(str_cat("guess-", i), {});
   EXPECT_EQ(server_.token_reviews, static_cast<int>(TokenGate::kReviewsBurst));
+}
+
+TEST_F(TokenGateTest, AddressThatGuessesTokensIsHeldBackAlone) {
+  EXPECT_EQ(signs_in("t-bob", "10.0.0.1"), 0);
+  for (int i = 0; i < 2 * static_cast<int>(TokenGate::kReviewsBurst); ++i)
+    (void)refused(str_cat("guess-", i), {});
+  EXPECT_EQ(refused("another-guess", {}), 429);
+  EXPECT_EQ(signs_in("t-ada", "10.0.0.1"), 429);
+  EXPECT_EQ(signs_in("t-ada", "10.0.0.2"), 0);
+  clock_.advance(AccessCache::kKept);
+  for (int i = 0; i < static_cast<int>(TokenGate::kReviewsBurst); ++i) (void)refused(str_cat("new-", i), {});
+  EXPECT_EQ(signs_in("t-bob", "10.0.0.1"), 0) << "he was known before";
+}
+
+TEST_F(TokenGateTest, SlowReviewsOfOneAddressHoldUpNoOther) {
+  for (int i = 0; i < static_cast<int>(TokenGate::kReviewsBurst); ++i)
+    gate_.admit(request(str_cat("slow-", i)), {}, [](const Admission&) {});
+  EXPECT_EQ(signs_in("t-ada", "10.0.0.2"), 0);
+  EXPECT_LE(server_.token_reviews, 3) << "two of the first address are not answered yet";
+  *server_.answers_slow.lock() = true;
 }
 
 TEST_F(TokenGateTest, StreamsEndWithTheirRights) {

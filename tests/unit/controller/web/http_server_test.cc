@@ -89,6 +89,19 @@ TEST_F(HttpServerTest, ServesWhatItHas) {
   EXPECT_THAT(head, EndsWith("\r\n\r\n"));
 }
 
+TEST_F(HttpServerTest, RequestsBringTheAddressOfTheirClient) {
+  auto server = HttpServer::start(
+      "127.0.0.1:0",
+      [](const HttpRequest& request, const Reply& reply) {
+        reply({200, request.peer});
+      },
+      {}, clock_);
+  ASSERT_TRUE(server.ok()) << server.status();
+  server_ = *std::move(server);
+  EXPECT_THAT(ask("GET / HTTP/1.1\r\nHost: x\r\nX-Forwarded-For: 10.0.0.7\r\n\r\n"),
+              EndsWith("\r\n\r\n127.0.0.1"));
+}
+
 TEST_F(HttpServerTest, RefusesTheRest) {
   const std::string missing = ask("GET /../etc/passwd HTTP/1.1\r\nHost: x\r\n\r\n");
   EXPECT_THAT(missing, StartsWith("HTTP/1.1 404 "));
