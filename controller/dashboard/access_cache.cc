@@ -1,5 +1,7 @@
 #include "controller/dashboard/access_cache.h"
 
+#include <openssl/sha.h>
+
 #include <algorithm>
 
 namespace paceline::dashboard {
@@ -14,24 +16,31 @@ auto fresh(Kept* kept, TimePoint now) {
 
 }  // namespace
 
-std::optional<std::optional<Somebody>> AccessCache::who(const std::string& token, TimePoint now) {
+Digest digest(std::string_view text) {
+  Digest sum{};
+  static_assert(sizeof(sum) == SHA256_DIGEST_LENGTH);
+  SHA256(reinterpret_cast<const unsigned char*>(text.data()), text.size(), sum.data());
+  return sum;
+}
+
+std::optional<std::optional<Somebody>> AccessCache::who(const Digest& token, TimePoint now) {
   return fresh(who_.find(token), now);
 }
 
-const Somebody* AccessCache::was(const std::string& token) {
+const Somebody* AccessCache::was(const Digest& token) {
   const auto* const kept = who_.find(token);
   return kept == nullptr || !kept->value ? nullptr : &*kept->value;
 }
 
-void AccessCache::put_who(const std::string& token, std::optional<Somebody> who, TimePoint now) {
+void AccessCache::put_who(const Digest& token, std::optional<Somebody> who, TimePoint now) {
   who_.put(token, {std::move(who), now + kKept});
 }
 
-std::optional<bool> AccessCache::may(const std::string& right, TimePoint now) {
+std::optional<bool> AccessCache::may(const Digest& right, TimePoint now) {
   return fresh(may_.find(right), now);
 }
 
-void AccessCache::put_may(const std::string& right, bool allowed, TimePoint now) {
+void AccessCache::put_may(const Digest& right, bool allowed, TimePoint now) {
   may_.put(right, {allowed, now + kKept});
 }
 

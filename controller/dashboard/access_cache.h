@@ -1,15 +1,18 @@
 #pragma once
 
 // Answers of the API server on who somebody is and what he may, each for kKept; and how often each may ask.
-// Bounded: kMost answers, and kMost of those who ask; the oldest goes. Pure; one thread at a time; `now` must
-// not go back.
+// Bounded: kMost answers, and kMost of those who ask; the oldest goes. Digests stand for tokens and rights,
+// which are as long as others like, and none of them is kept. Pure; one thread at a time; `now` must not go
+// back.
 
+#include <array>
 #include <cstddef>
 #include <iterator>
 #include <list>
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -17,17 +20,21 @@
 
 namespace paceline::dashboard {
 
+// SHA-256.
+using Digest = std::array<unsigned char, 32>;
+Digest digest(std::string_view text);
+
 // The newest values by their keys, at most `most`.
-template <typename Value>
+template <typename Value, typename Key = std::string>
 class NewestValues {
  public:
   explicit NewestValues(std::size_t most) : most_(most) {}
 
-  Value* find(const std::string& key) {
+  Value* find(const Key& key) {
     const auto found = values_.find(key);
     return found == values_.end() ? nullptr : &found->second.first;
   }
-  Value& put(const std::string& key, Value value) {
+  Value& put(const Key& key, Value value) {
     if (const auto found = values_.find(key); found != values_.end()) {
       order_.erase(found->second.second);
       values_.erase(found);
@@ -43,8 +50,8 @@ class NewestValues {
 
  private:
   const std::size_t most_;
-  std::list<std::string> order_;  // the one that was put first is the first
-  std::map<std::string, std::pair<Value, std::list<std::string>::iterator>> values_;
+  std::list<Key> order_;  // the one that was put first is the first
+  std::map<Key, std::pair<Value, typename std::list<Key>::iterator>> values_;
 };
 
 // Somebody as the API server knows him.
@@ -61,12 +68,12 @@ class AccessCache {
   static constexpr std::size_t kMost = 4096;
 
   // A token is somebody's, or nobody's; nothing: it is not known.
-  std::optional<std::optional<Somebody>> who(const std::string& token, TimePoint now);
+  std::optional<std::optional<Somebody>> who(const Digest& token, TimePoint now);
   // The token's owner when it was asked for last; null: it was nobody's, or is not known.
-  const Somebody* was(const std::string& token);
-  void put_who(const std::string& token, std::optional<Somebody> who, TimePoint now);
-  std::optional<bool> may(const std::string& right, TimePoint now);
-  void put_may(const std::string& right, bool allowed, TimePoint now);
+  const Somebody* was(const Digest& token);
+  void put_who(const Digest& token, std::optional<Somebody> who, TimePoint now);
+  std::optional<bool> may(const Digest& right, TimePoint now);
+  void put_may(const Digest& right, bool allowed, TimePoint now);
 
  private:
   template <typename Value>
@@ -74,8 +81,8 @@ class AccessCache {
     Value value;
     TimePoint until{};
   };
-  NewestValues<Kept<std::optional<Somebody>>> who_{kMost};
-  NewestValues<Kept<bool>> may_{kMost};
+  NewestValues<Kept<std::optional<Somebody>>, Digest> who_{kMost};
+  NewestValues<Kept<bool>, Digest> may_{kMost};
 };
 
 // Requests of each user, or each address: `per_second` in the long run, `burst` at once.

@@ -130,7 +130,7 @@ class TokenGate::ViewerSight final : public Sight, public std::enable_shared_fro
 std::optional<absl::StatusOr<std::optional<Somebody>>> TokenGate::who(const std::string& token, Ask ask) {
   {
     auto known = known_.lock();
-    if (auto cached = known->cache.who(token, clock_.now())) return *std::move(cached);
+    if (auto cached = known->cache.who(digest(token), clock_.now())) return *std::move(cached);
     if (ask == Ask::kCached) return std::nullopt;
   }
   const auto review = api_.create(kube::kTokenReviews, "",
@@ -139,14 +139,16 @@ std::optional<absl::StatusOr<std::optional<Somebody>>> TokenGate::who(const std:
                                    {"spec", {{"token", token}}}});
   PL_RETURN_IF_ERROR(review.status());
   std::optional<Somebody> found = somebody(*review);
-  known_.lock()->cache.put_who(token, found, clock_.now());
+  known_.lock()->cache.put_who(digest(token), found, clock_.now());
   return found;
 }
 
-std::optional<absl::StatusOr<bool>> TokenGate::may(const std::string& token, const Somebody& who,
+std::optional<absl::StatusOr<bool>> TokenGate::may(const Digest& token, const Somebody& who,
                                                    const std::string& verb, const std::string& ns,
                                                    const std::string& name, Ask ask) {
-  const std::string right = kube::dump(Json::array({token, verb, ns, name}));
+  const Digest right =
+      digest(str_cat(std::string_view(reinterpret_cast<const char*>(token.data()), token.size()),
+                     kube::dump(Json::array({verb, ns, name}))));
   if (const auto cached = known_.lock()->cache.may(right, clock_.now())) return *cached;
   if (ask == Ask::kCached) return std::nullopt;
   Json attributes = {{"group", "paceline.dev"}, {"resource", kube::kTrainingJobs.plural}, {"verb", verb}};
@@ -168,8 +170,7 @@ std::optional<absl::StatusOr<bool>> TokenGate::may(const std::string& token, con
   return allowed;
 }
 
-std::optional<absl::StatusOr<Namespaces>> TokenGate::sees(const std::string& token, const Somebody& who,
-                                                          Ask ask) {
+std::optional<absl::StatusOr<Namespaces>> TokenGate::sees(const Digest& token, const Somebody& who, Ask ask) {
   const auto all = may(token, who, "list", "", "", ask);
   if (!all) return std::nullopt;
   PL_RETURN_IF_ERROR(all->status());
@@ -193,6 +194,7 @@ std::optional<Admission> TokenGate::decide(const std::string& token, const Need&
   if (!known->ok()) return Admission{.refusal = unanswered(known->status())};
   if (!**known) return Admission{.refusal = nobody("the API server does not know this token")};
   const Somebody& user = ***known;
+  const Digest id = digest(token);
   Admission admission{.viewer = {.user = user.user, .token = token}};
   const auto refused = [&](Refusal refusal) {
     admission.refusal = std::move(refusal);
@@ -201,14 +203,14 @@ std::optional<Admission> TokenGate::decide(const std::string& token, const Need&
   if (!std::exchange(counted, true) && !known_.lock()->requests.take(user.user, clock_.now()))
     return refused(too_many());
   if (!need.verb.empty()) {
-    const auto allowed = may(token, user, need.verb, need.ns, need.name, ask);
+    const auto allowed = may(id, user, need.verb, need.ns, need.name, ask);
     if (!allowed) return std::nullopt;
     if (!allowed->ok()) return refused(unanswered(allowed->status()));
     if (!**allowed) return refused(forbidden(user.user, need));
   }
   Sight::Seen seen;
   if (need.lists) {
-    auto listed = sees(token, user, ask);
+    auto listed = sees(id, user, ask);
     if (!listed) return std::nullopt;
     if (!listed->ok()) return refused(unanswered(listed->status()));
     seen.namespaces = **std::move(listed);
@@ -216,7 +218,7 @@ std::optional<Admission> TokenGate::decide(const std::string& token, const Need&
   for (const auto& [verb, right] :
        {std::pair{"update", &seen.rights.update}, {"delete", &seen.rights.remove}}) {
     if (!need.rights) break;
-    const auto allowed = may(token, user, verb, need.ns, need.name, ask);
+    const auto allowed = may(id, user, verb, need.ns, need.name, ask);
     if (!allowed) return std::nullopt;
     if (!allowed->ok()) return refused(unanswered(allowed->status()));
     *right = **allowed;
@@ -234,7 +236,7 @@ std::optional<Admission> TokenGate::decide(const std::string& token, const Need&
 
 std::optional<std::string> TokenGate::lane(const std::string& peer, const std::string& token) {
   auto known = known_.lock();
-  if (const Somebody* const user = known->cache.was(token)) return lane_of(user->user);
+  if (const Somebody* const user = known->cache.was(digest(token))) return lane_of(user->user);
   if (!known->reviews.take(peer, clock_.now())) return std::nullopt;
   return str_cat("address ", peer);
 }

@@ -53,10 +53,9 @@ class TokenGate final : public Gate {
   std::optional<Admission> decide(const std::string& token, const Need& need, Ask ask, bool& counted);
   // Likewise; an error is the API server's.
   std::optional<absl::StatusOr<std::optional<Somebody>>> who(const std::string& token, Ask ask);
-  std::optional<absl::StatusOr<bool>> may(const std::string& token, const Somebody& who,
-                                          const std::string& verb, const std::string& ns,
-                                          const std::string& name, Ask ask);
-  std::optional<absl::StatusOr<Namespaces>> sees(const std::string& token, const Somebody& who, Ask ask);
+  std::optional<absl::StatusOr<bool>> may(const Digest& token, const Somebody& who, const std::string& verb,
+                                          const std::string& ns, const std::string& name, Ask ask);
+  std::optional<absl::StatusOr<Namespaces>> sees(const Digest& token, const Somebody& who, Ask ask);
 
   kube::ApiClient& api_;
   const std::function<std::vector<std::string>()> namespaces_;
