@@ -21,6 +21,7 @@ namespace paceline::dashboard {
 namespace {
 
 constexpr web::HttpLimits kLimits{.connections = Server::kConnections,
+                                  .makes_room = true,
                                   .streams = Server::kStreams,
                                   .body_bytes = 64 << 10,
                                   .keep_alive = true,

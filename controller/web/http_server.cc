@@ -151,11 +151,13 @@ bool has_nul(const HttpRequest& request) {
          });
 }
 
+std::string client_of(MHD_Connection* connection) {
+  const MHD_ConnectionInfo* info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+  return peer_of(info == nullptr ? nullptr : info->client_addr);
+}
+
 HttpRequest request_of(MHD_Connection* connection, const char* path, const char* method) {
-  HttpRequest request{.method = method, .path = path};
-  const MHD_ConnectionInfo* const client =
-      MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
-  request.peer = peer_of(client == nullptr ? nullptr : client->client_addr);
+  HttpRequest request{.method = method, .path = path, .peer = client_of(connection)};
   MHD_get_connection_values(connection, MHD_GET_ARGUMENT_KIND, &add_field, &request.query);
   MHD_get_connection_values(connection, MHD_HEADER_KIND, &add_header, &request.headers);
   return request;
@@ -239,9 +241,9 @@ class HttpServerImpl final : public HttpServer {
     if (code == MHD_CONNECTION_NOTIFY_CLOSED) {
       server->ends_.erase(connection);
       server->greeting_.erase(connection);
-      std::erase(server->arrived_, connection);
+      std::erase_if(server->arrived_, [&](const Arrived& each) { return each.connection == connection; });
     } else {
-      server->arrived_.push_back(connection);
+      server->arrived_.push_back({connection, client_of(connection)});
       if (server->limits_.makes_room) server->make_room();
       if (server->certificate_.is_given()) {
         server->greeting_[connection] = false;
@@ -458,11 +460,30 @@ class HttpServerImpl final : public HttpServer {
     return info == nullptr ? -1 : info->connect_fd;
   }
 
-  // Connections older than the one that is ended here are ended already, and about to go.
-  void make_room() const {
-    if (arrived_.size() <= limits_.connections) return;
-    MHD_Connection* const oldest = arrived_[arrived_.size() - limits_.connections - 1];
-    (void)::shutdown(socket_of(oldest), SHUT_RDWR);
+  bool waits_for_us(MHD_Connection* connection) const {
+    const auto end = ends_.find(connection);
+    return end != ends_.end() && end->second == TimePoint::max();
+  }
+
+  void make_room() {
+    std::map<std::string_view, unsigned> of_peers;
+    unsigned open = 0;
+    for (const Arrived& each : arrived_) {
+      if (each.is_ended) continue;
+      ++open;
+      ++of_peers[each.peer];
+    }
+    if (open <= limits_.connections) return;
+    const auto most = std::ranges::max_element(of_peers, {}, [](const auto& of) { return of.second; });
+    Arrived* ended = nullptr;
+    for (Arrived& each : arrived_) {
+      if (each.is_ended || each.peer != most->first) continue;
+      const bool idle = !waits_for_us(each.connection);
+      if (ended == nullptr || idle) ended = &each;
+      if (idle) break;
+    }
+    ended->is_ended = true;
+    (void)::shutdown(socket_of(ended->connection), SHUT_RDWR);
   }
 
   void end_late() {
@@ -540,7 +561,12 @@ class HttpServerImpl final : public HttpServer {
   std::uint64_t passes_ = 0;
   std::size_t waiting_bytes_ = 0;  // of all BodyOf
   std::map<MHD_Connection*, TimePoint> ends_;
-  std::vector<MHD_Connection*> arrived_;      // the newest last
+  struct Arrived {
+    MHD_Connection* connection;
+    std::string peer;
+    bool is_ended = false;  // and about to go
+  };
+  std::vector<Arrived> arrived_;              // the newest last
   std::map<MHD_Connection*, bool> greeting_;  // by TLS, in their handshake: whether it is held
   std::set<Exchange*> suspended_;
   std::jthread thread_;

@@ -30,8 +30,10 @@ inline constexpr Duration kConnectionLimit = std::chrono::seconds(10);
 
 struct HttpLimits {
   unsigned connections = kMaxConnections;
-  bool makes_room = false;  // one more than that: the oldest is ended, and the new one served
-  unsigned streams = 0;     // of them at once; further ones get 503
+  // One more than that: one of the peer that has the most is ended, and the new one served. It is the oldest
+  // that waits for its client, if there is one.
+  bool makes_room = false;
+  unsigned streams = 0;                       // of them at once; further ones get 503
   std::size_t head_bytes = kMaxRequestBytes;  // of a request and of an answer
   std::size_t body_bytes = 0;                 // of a request; more get 413
   std::size_t waiting_bytes = 64 << 20;       // of large answers that are being read; further ones get 503

@@ -32,12 +32,14 @@ class HttpServerTest : public ::testing::Test {
     ASSERT_TRUE(server.ok()) << server.status();
     server_ = *std::move(server);
   }
-  UniqueFd connect() const {
+  UniqueFd connect(in_addr_t from = INADDR_LOOPBACK) const {
     UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
     const timeval patience{.tv_sec = 60, .tv_usec = 0};
     ::setsockopt(fd.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
-    sockaddr_in to{};
-    to.sin_family = AF_INET;
+    sockaddr_in own{}, to{};
+    own.sin_family = to.sin_family = AF_INET;
+    own.sin_addr.s_addr = htonl(from);
+    EXPECT_EQ(::bind(fd.get(), reinterpret_cast<sockaddr*>(&own), sizeof(own)), 0);
     to.sin_port = htons(static_cast<std::uint16_t>(server_->port()));
     to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     EXPECT_EQ(::connect(fd.get(), reinterpret_cast<sockaddr*>(&to), sizeof(to)), 0);
@@ -145,6 +147,15 @@ TEST_F(HttpServerTest, IdleConnectionsMakeRoomForNewOnes) {
   for (unsigned i = 0; i < 4 * kMaxConnections; ++i) EXPECT_EQ(receive(idle[i]), "");
   send(idle.back(), "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n");
   EXPECT_THAT(receive(idle.back()), StartsWith("HTTP/1.1 200 ")) << "the newest are left alone";
+}
+
+TEST_F(HttpServerTest, RoomIsMadeByTheAddressWithTheMostConnections) {
+  const UniqueFd other = connect(INADDR_LOOPBACK + 1);
+  std::vector<UniqueFd> idle;
+  for (unsigned i = 0; i < 2 * kMaxConnections; ++i) idle.push_back(connect());
+  for (unsigned i = 0; i <= kMaxConnections; ++i) EXPECT_EQ(receive(idle[i]), "");
+  send(other, "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n");
+  EXPECT_THAT(receive(other), StartsWith("HTTP/1.1 200 "));
 }
 
 TEST_F(HttpServerTest, ManyIdleConnectionsDoNotLockOthersOutForEver) {

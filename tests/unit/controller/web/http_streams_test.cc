@@ -155,6 +155,28 @@ TEST_P(HttpStreamsTest, IdleConnectionsMakeRoomForNewOnes) {
   EXPECT_THAT(one.until("the end"), StartsWith("HTTP/1.1 200 "));
 }
 
+TEST_P(HttpStreamsTest, ConnectionsThatWaitForTheirClientMakeRoomBeforeStreams) {
+  auto started = HttpServer::start(
+      "127.0.0.1:0",
+      [this](HttpRequest request, Reply reply) { handle(std::move(request), std::move(reply)); },
+      {.connections = 2, .makes_room = true, .streams = 1, .keep_alive = true}, clock_,
+      GetParam() ? certificate_.files() : TlsFiles());
+  ASSERT_TRUE(started.ok()) << started.status();
+  server_ = *std::move(started);
+  HttpReader stream = reader();
+  stream.send("GET /stream HTTP/1.1\r\nHost: x\r\n\r\n");
+  tell("first");
+  stream.until("first");
+  std::vector<HttpReader> others;
+  for (int i = 0; i < 4; ++i) {
+    HttpReader& newest = others.emplace_back(reader());
+    newest.send("GET /now HTTP/1.1\r\nHost: x\r\n\r\n");
+    EXPECT_THAT(newest.until("GET /now"), StartsWith("HTTP/1.1 200 "));
+  }
+  tell("second");
+  EXPECT_THAT(stream.until("second"), HasSubstr("second"));
+}
+
 TEST_P(HttpStreamsTest, HugeBodiesAreRefused) {
   HttpReader told = reader();
   told.send("POST /x HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000000\r\n\r\n");
