@@ -24,6 +24,11 @@ struct Call {
   std::shared_ptr<Sight> sight = nullptr;                 // what he may see; null: all
 };
 
+// The lane of what is done for a call (workers.h): its viewer's, where others than he may look.
+inline std::string lane_of(const Call& call) {
+  return call.viewer.token.empty() ? "" : call.viewer.user;
+}
+
 // The namespaces that the viewer sees; null: all.
 inline Namespaces namespaces_of(const Call& call) {
   return call.sight == nullptr ? nullptr : call.sight->look({}).namespaces;

@@ -80,8 +80,10 @@ void JobActions::act(Call call, Action action) {
     if (!parsed.ok()) return refuse(absl::InvalidArgumentError("the body is no JSON"));
     body = *std::move(parsed);
   }
+  const std::string lane = lane_of(call);
   const bool taken = workers_.post([this, action, note, call = std::move(call), body = std::move(body)](
-                                       const std::stop_token&) { work(call, action, body, note); });
+                                       const std::stop_token&) { work(call, action, body, note); },
+                                   lane);
   if (!taken) refuse(absl::ResourceExhaustedError("too many actions wait; ask again later"));
 }
 

@@ -108,11 +108,13 @@ Namespaces seen_of(const Namespaces& seen, const std::string& ns) {
 
 void JobQuestions::post(Workers& workers, Call call, Task task) {
   const auto answer = call.answer;
-  const bool taken =
-      workers.post([call = std::move(call), task = std::move(task)](const std::stop_token& stop) {
+  const std::string lane = lane_of(call);
+  const bool taken = workers.post(
+      [call = std::move(call), task = std::move(task)](const std::stop_token& stop) {
         absl::StatusOr<HttpAnswer> result = task(call, stop);
         call.answer(result.ok() ? *std::move(result) : error_answer(result.status()));
-      });
+      },
+      lane);
   if (!taken) answer(error_answer(absl::ResourceExhaustedError("too many requests wait; ask again later")));
 }
 
@@ -293,8 +295,9 @@ void JobQuestions::past(Call call) {
 
 void JobQuestions::find_past(Call call, std::function<void(Call)> then) {
   const auto answer = call.answer;
-  const bool taken =
-      workers_.post([this, call = std::move(call), then = std::move(then)](const std::stop_token&) mutable {
+  const std::string lane = lane_of(call);
+  const bool taken = workers_.post(
+      [this, call = std::move(call), then = std::move(then)](const std::stop_token&) mutable {
         const std::string& uid = call.path["uid"];
         auto found = place_.history()->find_deleted(call.path.at("ns"), call.path.at("name"), uid);
         if (found.ok()) {
@@ -304,7 +307,8 @@ void JobQuestions::find_past(Call call, std::function<void(Call)> then) {
           return call.answer(error_answer(found.status()));
         }
         then(std::move(call));
-      });
+      },
+      lane);
   if (!taken) answer(error_answer(absl::ResourceExhaustedError("too many requests wait; ask again later")));
 }
 

@@ -307,6 +307,34 @@ TEST_F(ServerTest, CurvesDoNotWaitForAnApiServerThatHangs) {
   for (HttpReader& each : readers) EXPECT_THAT(each.rest(), StartsWith("HTTP/1.1 200 "));
 }
 
+// Admits whoever says who he is.
+struct NamedGate final : Gate {
+  void admit(const web::HttpRequest& request, const Need&, Then then) override {
+    then({.viewer = {.user = request.header("x-user"), .token = "t"}});
+  }
+  void open(const web::HttpRequest&, const std::string&, std::function<void(Opened)> then) override {
+    then({});
+  }
+};
+
+TEST_F(ServerTest, QuestionsOfOneViewerHoldUpNoOther) {
+  NamedGate gate;
+  auto server = Server::start(board_, place_, {.gate = &gate}, clock_);
+  ASSERT_TRUE(server.ok()) << server.status();
+  server_ = *std::move(server);
+  place_.hang.lock()->hangs = true;
+  std::vector<HttpReader> readers;
+  for (int i = 0; i < 10; ++i) {
+    readers.emplace_back(server_->port());
+    readers.back().send(text_of("GET", str_cat(kJob, "/events"), "Host: x\r\nX-User: eve\r\n"));
+  }
+  (void)place_.hang.lock_when([](const Hang& now) { return now.waiting == 2; }, std::chrono::minutes(1));
+  EXPECT_EQ(ask(text_of("GET", str_cat(kJob, "/logs"), "Host: x\r\nX-User: ada\r\n")).status, 200);
+  place_.hang.lock()->hangs = false;
+  for (HttpReader& each : readers) EXPECT_THAT(each.rest(), StartsWith("HTTP/1.1 200 "));
+  server_.reset();  // before the gate
+}
+
 TEST_F(ServerTest, LongLogsAreToldFromTheirEnd) {
   open_session();
   const Answer answer = get(str_cat(kJob, "/logs/digits-worker-0-0?tail=100000"));
