@@ -320,7 +320,7 @@ class HttpServerImpl final : public HttpServer {
     if (answer.stream != nullptr && streams_ >= limits_.streams)
       answer = {503, str_cat("there are ", limits_.streams, " streams already; try again later\n")};
     const bool large = answer.stream == nullptr && answer.body.size() > kBlockBytes;
-    if (large && answer.body.size() + waiting_bytes_ > limits_.waiting_bytes)
+    if (large && !has_room(answer.body.size(), client_of(exchange.connection)))
       answer = {503, "so much waits for slow readers that there is no room for more; try again later\n"};
     if (limits_.finish != nullptr) limits_.finish(answer);
     MHD_Response* response = nullptr;
@@ -357,13 +357,27 @@ class HttpServerImpl final : public HttpServer {
   struct BodyOf {
     BodyOf(HttpServerImpl* of, MHD_Connection* to, std::string body)
         : server(of), connection(to), text(std::move(body)) {
-      server->waiting_bytes_ += text.size();
+      server->waiting_bytes_[peer] += text.size();
     }
-    ~BodyOf() { server->waiting_bytes_ -= text.size(); }
+    ~BodyOf() {
+      if ((server->waiting_bytes_[peer] -= text.size()) == 0) server->waiting_bytes_.erase(peer);
+    }
     HttpServerImpl* server;
     MHD_Connection* connection;
     std::string text;
+    const std::string peer = client_of(connection);
   };
+
+  bool has_room(std::size_t bytes, const std::string& peer) const {
+    std::size_t of_all = 0, of_peer = 0;
+    for (const auto& [each, waiting] : waiting_bytes_) {
+      of_all += waiting;
+      if (each == peer) of_peer = waiting;
+    }
+    return of_all + bytes <= limits_.waiting_bytes &&
+           (of_peer == 0 || of_peer + bytes <= limits_.waiting_bytes / 2);
+  }
+
   static void end_body(void* of) { delete static_cast<BodyOf*>(of); }
   static ssize_t read_body(void* of, std::uint64_t at, char* to, std::size_t room) {
     const BodyOf& body = *static_cast<BodyOf*>(of);
@@ -559,7 +573,7 @@ class HttpServerImpl final : public HttpServer {
   ServerCertificate certificate_;
   bool stopping_ = false;
   std::uint64_t passes_ = 0;
-  std::size_t waiting_bytes_ = 0;  // of all BodyOf
+  std::map<std::string, std::size_t> waiting_bytes_;  // of all BodyOf, by peer
   std::map<MHD_Connection*, TimePoint> ends_;
   struct Arrived {
     MHD_Connection* connection;

@@ -36,8 +36,10 @@ struct HttpLimits {
   unsigned streams = 0;                       // of them at once; further ones get 503
   std::size_t head_bytes = kMaxRequestBytes;  // of a request and of an answer
   std::size_t body_bytes = 0;                 // of a request; more get 413
-  std::size_t waiting_bytes = 64 << 20;       // of large answers that are being read; further ones get 503
-  bool keep_alive = false;                    // several requests for each connection
+  // Large answers that are being read: of all, and half of that of one peer, if he has several; further ones
+  // get 503.
+  std::size_t waiting_bytes = 64 << 20;
+  bool keep_alive = false;  // several requests for each connection
   Duration request = kConnectionLimit;
   Duration slow_reader = std::chrono::seconds(20);  // of a stream, or of a body: it takes something meanwhile
   void (*finish)(HttpAnswer& answer) = nullptr;     // adds what every answer has, also those of the server

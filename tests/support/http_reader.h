@@ -24,11 +24,17 @@ namespace paceline {
 
 class HttpReader {
  public:
-  explicit HttpReader(int port) : fd_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+  // By a connection from this address of the loopback device.
+  explicit HttpReader(int port, in_addr_t from = INADDR_LOOPBACK)
+      : fd_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
     const timeval patience{.tv_sec = 60, .tv_usec = 0};
     ::setsockopt(fd_.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
-    sockaddr_in to{};
-    to.sin_family = AF_INET;
+    sockaddr_in own{}, to{};
+    own.sin_family = to.sin_family = AF_INET;
+    own.sin_addr.s_addr = htonl(from);
+    if (from != INADDR_LOOPBACK) {
+      EXPECT_EQ(::bind(fd_.get(), reinterpret_cast<sockaddr*>(&own), sizeof(own)), 0);
+    }
     to.sin_port = htons(static_cast<std::uint16_t>(port));
     to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     EXPECT_EQ(::connect(fd_.get(), reinterpret_cast<sockaddr*>(&to), sizeof(to)), 0);

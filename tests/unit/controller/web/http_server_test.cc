@@ -39,7 +39,9 @@ class HttpServerTest : public ::testing::Test {
     sockaddr_in own{}, to{};
     own.sin_family = to.sin_family = AF_INET;
     own.sin_addr.s_addr = htonl(from);
-    EXPECT_EQ(::bind(fd.get(), reinterpret_cast<sockaddr*>(&own), sizeof(own)), 0);
+    if (from != INADDR_LOOPBACK) {
+      EXPECT_EQ(::bind(fd.get(), reinterpret_cast<sockaddr*>(&own), sizeof(own)), 0);
+    }
     to.sin_port = htons(static_cast<std::uint16_t>(server_->port()));
     to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     EXPECT_EQ(::connect(fd.get(), reinterpret_cast<sockaddr*>(&to), sizeof(to)), 0);

@@ -130,6 +130,25 @@ TEST_P(HttpStreamsTest, LargeBodiesThatWaitForTheirReadersAreBounded) {
   EXPECT_THAT(slow.until("the end"), StartsWith("HTTP/1.1 200 "));
 }
 
+TEST_P(HttpStreamsTest, SlowReadersOfOneAddressLeaveRoomForOthers) {
+  auto server = HttpServer::start(
+      "127.0.0.1:0",
+      [](const HttpRequest&, const Reply& reply) {
+        reply({200, std::string(kLarge, 'x')});
+      },
+      {.waiting_bytes = 3 * kLarge}, clock_);
+  ASSERT_TRUE(server.ok()) << server.status();
+  const auto ask = [&](HttpReader& one) { one.send("GET / HTTP/1.1\r\nHost: x\r\n\r\n"); };
+  HttpReader slow((*server)->port()), second((*server)->port());
+  ask(slow);
+  slow.at_least(1);
+  ask(second);
+  EXPECT_THAT(second.until("\r\n\r\n"), StartsWith("HTTP/1.1 503 ")) << "two of three are more than half";
+  HttpReader other((*server)->port(), INADDR_LOOPBACK + 1);
+  ask(other);
+  EXPECT_THAT(other.until("\r\n\r\n"), StartsWith("HTTP/1.1 200 "));
+}
+
 TEST_P(HttpStreamsTest, ConnectionsServeSeveralRequests) {
   HttpReader one = reader();
   for (const char* path : {"/1", "/2", "/3"}) {
