@@ -27,6 +27,7 @@ using reconcile::JobSnapshot;
 using web::Metrics;
 using Number = std::optional<double>;
 
+constexpr Duration kFailedShown = std::chrono::hours(1);  // since it failed
 constexpr double kMillisecond = 1e-3, kMegahertz = 1e6, kMebibyte = 1024 * 1024;
 
 constexpr const char* kJobs = "paceline_jobs";
@@ -36,6 +37,7 @@ constexpr const char* kJobsLeftOut = "paceline_jobs_left_out";
 constexpr const char* kMembersLeftOut = "paceline_members_left_out";
 constexpr const char* kInfo = "paceline_job_info";
 constexpr const char* kPhase = "paceline_job_phase";
+constexpr const char* kFailed = "paceline_job_failed_timestamp_seconds";
 constexpr const char* kCondition = "paceline_job_condition";
 constexpr const char* kJobStragglers = "paceline_job_stragglers";
 constexpr const char* kMemberInfo = "paceline_member_info";
@@ -278,6 +280,7 @@ void declare_families(Metrics& page) {
   page.gauge(kMembersLeftOut, "Members of jobs that have not ended, without series of their own.");
   page.gauge(kInfo, "1, with what the job trains.");
   page.gauge(kPhase, "1 for the phase that the job is in.");
+  page.gauge(kFailed, "When it failed, and why; for an hour from then on.");
   page.gauge(kCondition, "1: it is so; CheckpointFailed, Straggling.");
   page.gauge(kJobStragglers, "Stragglers now; action: Report, Wait, Replace, Rebalance.");
   page.gauge(kMemberInfo, "1, with where the member runs.");
@@ -358,6 +361,16 @@ void write_job(Metrics& page, const JobSnapshot& snapshot, WallTime now) {
     page.set(kJobStragglers, {of.ns, of.name, {"action", what.second}, {"kind", what.first}}, count);
 }
 
+// All that is told of a job that has ended. False: nothing.
+bool write_failed(Metrics& page, const JobSnapshot& snapshot, WallTime now) {
+  const api::Status& status = snapshot.job.status;
+  const std::optional<WallTime>& failed = status.completion_time;
+  if (status.phase != api::Phase::kFailed || !failed || now - *failed > kFailedShown) return false;
+  const JobLabels of(snapshot.job.metadata);
+  page.set(kFailed, {of.ns, of.name, {"reason", status.reason}}, unix_seconds(*failed));
+  return true;
+}
+
 void write_member(Metrics& page, const JobLabels& of, const MemberStatus& member) {
   const std::string name = member_name(member.role, member.index);
   const std::pair<std::string_view, std::string_view> who("member", name);
@@ -407,9 +420,13 @@ std::string job_metrics(const Snapshots& jobs, const MetricsLimits& limits, Wall
   declare_families(page);
   write_sums(page, jobs);
   std::int64_t jobs_left = limits.jobs, members_left = limits.members, jobs_out = 0, members_out = 0;
+  std::int64_t failed_left = limits.jobs;
   for (const auto& each : jobs) {
     const api::Status& status = each->job.status;
-    if (plan::is_terminal(status.phase)) continue;
+    if (plan::is_terminal(status.phase)) {
+      if (failed_left > 0 && write_failed(page, *each, now)) --failed_left;
+      continue;
+    }
     const auto members = static_cast<std::int64_t>(status.members.size());
     const bool shown = jobs_left > 0;
     if (shown) {

@@ -18,7 +18,7 @@ from machine import processes
 from monitoring_case import ALERTS, REASON, dashboards, expand, queries
 
 READY_SECONDS, SERIES_SECONDS, ANSWER_SECONDS = 30, 90, 10
-NOT_HERE = re.compile("paceline_member_gpu_|paceline_job_test_auc_")   # there is no GPU, and no model that gives one score
+NOT_HERE = re.compile("paceline_member_gpu_|paceline_job_test_auc_|paceline_job_failed_")   # no GPU, no model that gives one score, no failure
 
 
 class Prometheus:

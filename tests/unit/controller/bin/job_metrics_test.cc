@@ -158,6 +158,30 @@ TEST(JobMetricsTest, EndedJobsCountButHaveNoSeries) {
   EXPECT_THAT(page, HasSubstr("paceline_jobs_left_out 0\n"));
 }
 
+reconcile::JobSnapshot failed_snapshot(const std::string& name, Duration ago) {
+  reconcile::JobSnapshot failed = full_snapshot(name);
+  failed.job.status.phase = api::Phase::kFailed;
+  failed.job.status.reason = "BackoffLimitExceeded";
+  failed.job.status.completion_time = kNow - ago;
+  return failed;
+}
+
+TEST(JobMetricsTest, FailureIsToldForAnHour) {
+  const auto of = [](const char* name) {
+    return str_cat("{job_namespace=\"team-a\",job_name=\"", name, "\",reason=\"BackoffLimitExceeded\"}");
+  };
+  const Snapshots jobs = all({failed_snapshot("late", std::chrono::minutes(61)),
+                              failed_snapshot("mine", std::chrono::minutes(59)),
+                              failed_snapshot("next", std::chrono::minutes(1))});
+  const std::string page = job_metrics(jobs, {}, kNow);
+  EXPECT_THAT(page, HasSubstr(str_cat("paceline_job_failed_timestamp_seconds", of("mine"), " 1699996460\n")));
+  EXPECT_THAT(page, HasSubstr(of("next")));
+  EXPECT_THAT(page, Not(HasSubstr("\"late\"")));
+  const std::string bounded = job_metrics(jobs, {.jobs = 1}, kNow);
+  EXPECT_THAT(bounded, HasSubstr(of("mine")));
+  EXPECT_THAT(bounded, Not(HasSubstr("\"next\"")));
+}
+
 TEST(JobMetricsTest, SeriesAreBoundedAndTheRestIsCounted) {
   const Snapshots jobs = all({full_snapshot("a", 2), full_snapshot("b", 3), full_snapshot("c", 1)});
   const std::string page = job_metrics(jobs, {.jobs = 2, .members = 3}, kNow);
@@ -231,8 +255,9 @@ std::string reference() {
   own.history_error("full");
   own.on_taken({});
   own.on_done({});
+  const Snapshots jobs = all({full_snapshot(), failed_snapshot("failed", std::chrono::minutes(1))});
   std::string out = "| metric | kind | labels | unit | what it is |\n| --- | --- | --- | --- | --- |\n";
-  for (const auto& [name, family] : families_of(own.text() + job_metrics(all({full_snapshot()}), {}, kNow))) {
+  for (const auto& [name, family] : families_of(own.text() + job_metrics(jobs, {}, kNow))) {
     EXPECT_GT(family.samples, 0) << name << ": without a series its labels are not known";
     std::string labels;
     for (const std::string& label : family.labels)
