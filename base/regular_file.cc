@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 
 #include "base/file.h"
@@ -64,6 +65,26 @@ absl::StatusOr<std::string> read_open_file(int fd, const std::string& path, std:
 absl::StatusOr<std::string> read_regular_file(const std::string& path, std::size_t limit_bytes) {
   PL_ASSIGN_OR_RETURN(const RegularFile file, open_regular_file(path));
   return read_open_file(file.fd.get(), path, limit_bytes);
+}
+
+absl::StatusOr<std::string> read_last_lines(const std::string& path, std::size_t limit_bytes) {
+  PL_ASSIGN_OR_RETURN(const RegularFile file, open_regular_file(path));
+  const std::uint64_t left_out = file.size - std::min<std::uint64_t>(file.size, limit_bytes);
+  // One byte more says whether a line begins there.
+  const std::uint64_t begin = left_out - std::min<std::uint64_t>(left_out, 1);
+  std::string text(file.size - begin, '\0');
+  std::size_t got = 0;
+  while (got < text.size()) {
+    const ssize_t n =
+        ::pread(file.fd.get(), text.data() + got, text.size() - got, static_cast<off_t>(begin + got));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return errno_status(errno, str_cat("read ", path));
+    if (n == 0) break;  // it was cut meanwhile
+    got += static_cast<std::size_t>(n);
+  }
+  text.resize(got);
+  if (left_out > 0) text.erase(0, std::min(text.find('\n'), text.size() - 1) + 1);
+  return text;
 }
 
 }  // namespace paceline

@@ -27,6 +27,10 @@ absl::StatusOr<RegularFile> open_regular_file(const std::string& path, int flags
 // As read_file(), of a regular file.
 absl::StatusOr<std::string> read_regular_file(const std::string& path, std::size_t limit_bytes);
 
+// The end of a regular file of lines: all of it, or of a longer one the whole lines in its last
+// `limit_bytes`.
+absl::StatusOr<std::string> read_last_lines(const std::string& path, std::size_t limit_bytes);
+
 // What is left of an open file. FAILED_PRECONDITION: more than `limit_bytes`; else as errno_status().
 absl::StatusOr<std::string> read_open_file(int fd, const std::string& path, std::size_t limit_bytes);
 

@@ -38,9 +38,9 @@ namespace {
 
 using kube::Json;
 
-constexpr std::size_t kMaxEventsBytes = 16 << 20;
-constexpr int kStopLimitMs = 15'000;  // a run that is to end in order
-constexpr int kKillLimitMs = 5'000;   // the same, at once
+constexpr std::size_t kMostEventsBytes = 16 << 20;  // the newest
+constexpr int kStopLimitMs = 15'000;                // a run that is to end in order
+constexpr int kKillLimitMs = 5'000;                 // the same, at once
 
 // The result of JobSource::await_suspended(), of a run whose members have left.
 absl::StatusOr<std::string> lost_by_suspension(const RunState& run) {
@@ -172,7 +172,7 @@ absl::Status RunSource::read_log(const kube::SlimPod& pod, const LogRequest& req
 
 absl::StatusOr<JobSource::Events> RunSource::events(const std::string&, const std::string& name) {
   PL_ASSIGN_OR_RETURN(const RunState run, store_.get(name));
-  const auto text = read_regular_file(run.folder + "/events.jsonl", kMaxEventsBytes);
+  const auto text = read_last_lines(run.folder + "/events.jsonl", kMostEventsBytes);
   Events result;
   if (absl::IsNotFound(text.status())) return result;
   PL_RETURN_IF_ERROR(text.status());

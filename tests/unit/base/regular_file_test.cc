@@ -49,6 +49,22 @@ TEST_F(RegularFileTest, AFileIsReadAndWrittenAndInheritedAsOthersAre) {
   EXPECT_EQ(read_regular_file(path + "b", 4).status().code(), absl::StatusCode::kNotFound);
 }
 
+TEST_F(RegularFileTest, EndOfALongFileIsWholeLines) {
+  const std::string path = folder_.path() + "/lines";
+  const auto last = [&](std::string_view text, std::size_t limit) {
+    std::ofstream(path) << text;
+    return read_last_lines(path, limit).value();
+  };
+  EXPECT_EQ(last("", 4), "");
+  EXPECT_EQ(last("ab\ncd", 5), "ab\ncd");
+  EXPECT_EQ(last("ab\ncd\n", 5), "cd\n");
+  EXPECT_EQ(last("ab\ncd\n", 3), "cd\n");
+  EXPECT_EQ(last("ab\ncd\n", 2), "");
+  EXPECT_EQ(last("abcdef", 3), "");
+  EXPECT_EQ(last("ab\ncd\n", 0), "");
+  EXPECT_EQ(read_last_lines(path + "2", 3).status().code(), absl::StatusCode::kNotFound);
+}
+
 TEST_F(RegularFileTest, IrregularFileIsRefusedWithoutBlocking) {
   const std::string pipe = folder_.path() + "/pipe", link = folder_.path() + "/link",
                     socket = folder_.path() + "/socket";

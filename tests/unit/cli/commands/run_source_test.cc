@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <filesystem>
+#include <fstream>
 #include <sstream>
 #include <thread>
 #include <utility>
@@ -346,6 +347,23 @@ TEST_F(RunSourceTest, EventsAreOfItsFolder) {
   EXPECT_TRUE(events[0].warning);
   EXPECT_TRUE(events[0].last);
   EXPECT_EQ(events[0].reason, "Killed");
+}
+
+TEST_F(RunSourceTest, NewestEventsOfALongFileAreRead) {
+  constexpr std::size_t kBytes = 1 << 10;
+  constexpr std::size_t kLines = (17 << 20) / kBytes;
+  {
+    std::ofstream file(run_->path("events.jsonl"));
+    for (std::size_t i = 0; i < kLines; ++i) {
+      const std::string line = str_cat(R"({"reason":"Event)", i, R"(","message":")");
+      file << line << std::string(kBytes - line.size() - 3, 'm') << "\"}\n";
+    }
+  }
+  const auto events = source_.events("default", "mine");
+  ASSERT_TRUE(events.ok()) << events.status();
+  ASSERT_EQ(events->events.size(), (16u << 20) / kBytes);
+  EXPECT_EQ(events->events.front().reason, str_cat("Event", (1 << 20) / kBytes));
+  EXPECT_EQ(events->events.back().reason, str_cat("Event", kLines - 1));
 }
 
 TEST_F(RunSourceTest, LogsAreOfMembersAndAttemptsAsOnACluster) {
