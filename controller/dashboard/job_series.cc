@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <span>
 #include <utility>
 
 namespace paceline::dashboard {
@@ -48,11 +49,29 @@ void JobSeries::add(const MemberPoint& point, Step first, Step newest) {
     found = members_.try_emplace(point.member).first;
   }
   Member& member = found->second;
-  if (first <= member.newest) member.steps.cut(first - 1);
-  member.newest = point.step;
+  const Told told{first, point.step, newest, point.ms};
   newest_ = std::max(newest_, point.step);
-  member.steps.add_span(first, point.step, point.ms, newest);
   ++version_;
+  if (!member.steps && member.told.size() < kTold) return member.told.push_back(told);
+  if (!member.steps) {
+    member.steps.emplace(kParts.size());
+    for (const Told& each : std::exchange(member.told, {})) member.steps->add(each, kParts.size());
+  }
+  member.steps->add(told, kParts.size());
+}
+
+void JobSeries::Steps::add(const Told& told, std::size_t channels) {
+  if (told.first <= newest) means.cut(told.first - 1);
+  newest = told.last;
+  means.add_span(told.first, told.last, std::span(told.ms).first(channels), told.newest);
+}
+
+template <typename Use>
+void JobSeries::with_steps(const Member& member, std::size_t channels, Use use) {
+  if (member.steps) return use(member.steps->means);
+  Steps steps(channels);
+  for (const Told& each : member.told) steps.add(each, channels);
+  return use(std::as_const(steps.means));
 }
 
 JobSeries::Points JobSeries::points(std::size_t most) const {
@@ -94,14 +113,20 @@ JobSeries::HeatMap JobSeries::heat_map(Step from, Step to, std::size_t columns) 
   if (rows.empty()) return map;
   columns = std::clamp<std::size_t>(kCells / (rows.size() * kParts.size()), 1, columns);
   std::size_t level = 0;
-  for (const Member* row : rows) level = std::max(level, row->steps.level_of(from, to, columns));
+  for (const Member* row : rows) {
+    with_steps(*row, 0, [&](const Pyramid<float>& steps) {
+      level = std::max(level, steps.level_of(from, to, columns));
+    });
+  }
   map.width = Step{1} << level;
   for (Step column = from >> level; column <= to >> level; ++column) map.steps.push_back(column << level);
-  for (std::size_t part = 0; part < kParts.size(); ++part) {
-    map.ms[part].reserve(rows.size() * map.steps.size());
-    for (const Member* row : rows) {
-      for (const Step first : map.steps) map.ms[part].push_back(row->steps.mean(level, first >> level, part));
-    }
+  for (std::vector<float>& ms : map.ms) ms.reserve(rows.size() * map.steps.size());
+  for (const Member* row : rows) {
+    with_steps(*row, kParts.size(), [&](const Pyramid<float>& steps) {
+      for (std::size_t part = 0; part < kParts.size(); ++part) {
+        for (const Step first : map.steps) map.ms[part].push_back(steps.mean(level, first >> level, part));
+      }
+    });
   }
   return map;
 }

@@ -46,6 +46,7 @@ class JobSeries {
   static constexpr std::size_t kPoints = 1024;       // columns of each level
   static constexpr std::size_t kColumns = 512;       // of each level and member
   static constexpr std::size_t kMembers = 1024;      // further ones are left out
+  static constexpr std::size_t kTold = 512;          // points of a member that are kept one by one
   static constexpr std::size_t kEvaluations = 4096;  // every other one goes where there are more
   static constexpr std::size_t kCells = 1 << 20;     // of a heat map, all parts together
 
@@ -85,10 +86,24 @@ class JobSeries {
   HeatMap heat_map(Step from, Step to, std::size_t columns) const;
 
  private:
-  struct Member {
-    Pyramid<float> steps{kParts.size(), kColumns};
-    Step newest = -1;
+  struct Told {
+    Step first, last, newest;
+    std::array<float, kParts.size()> ms;
   };
+  struct Steps {
+    Pyramid<float> means;
+    Step newest = -1;
+    // `channels` 0: it has columns alone.
+    explicit Steps(std::size_t channels) : means(channels, kColumns) {}
+    void add(const Told& told, std::size_t channels);
+  };
+  // Few points take less memory as they were told: a heat map makes steps of them, a member at a time.
+  struct Member {
+    std::vector<Told> told;      // at most kTold
+    std::optional<Steps> steps;  // of more than that: of all, and `told` is empty
+  };
+  template <typename Use>
+  static void with_steps(const Member& member, std::size_t channels, Use use);
 
   Pyramid<double> steps_{4, kPoints};  // step, loss, learning rate, seconds
   Step newest_step_ = -1, newest_ = -1;

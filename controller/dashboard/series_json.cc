@@ -44,6 +44,7 @@ void append_steps(std::string& text, std::string_view key, const std::vector<Ste
 }
 
 constexpr int kExact = 9, kShort = 4;  // digits: of what is compared with other places, and of colours
+constexpr std::size_t kShortBytes = kShort + 2;  // with point and comma
 
 Json number_or_null(double value) {
   return std::isfinite(value) ? Json(value) : Json();
@@ -111,6 +112,7 @@ std::string heat_map_json(const JobSeries& series, Step from, Step to, std::size
   text += str_cat(",\"members\":", kube::dump(members_json(map, members)), ",\"parts\":[");
   for (std::size_t i = 0; i < parts.size(); ++i) text += str_cat(i > 0 ? ",\"" : "\"", parts[i], "\"");
   text += "],\"values\":{";
+  text.reserve(text.size() + parts.size() * map.members.size() * map.steps.size() * kShortBytes);
   for (std::size_t i = 0; i < parts.size(); ++i) {
     const auto part = static_cast<std::size_t>(std::ranges::find(kParts, parts[i]) - kParts.begin());
     text += str_cat(i > 0 ? ",\"" : "\"", parts[i], "\":[");

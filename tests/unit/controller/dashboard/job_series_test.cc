@@ -120,6 +120,37 @@ TEST(JobSeriesTest, HeatMapsAreBounded) {
   EXPECT_GT(map.steps.size(), 50U);
 }
 
+// The same as if each had gone into the pyramid at once.
+TEST(JobSeriesTest, PointsThatAreKeptOneByOneTellTheSame) {
+  for (const std::size_t count : {JobSeries::kTold / 2, JobSeries::kTold, JobSeries::kTold + 1}) {
+    SCOPED_TRACE(count);
+    JobSeries series;
+    Pyramid<float> expected(kParts.size(), JobSeries::kColumns);
+    Step step = 0, newest = -1;
+    for (std::size_t i = 0; i < count; ++i) {
+      step = i % 100 == 99 ? step - 50 : step + 1 + static_cast<Step>(i % 7);
+      const MemberPoint point = member("worker-0", step, 10 + static_cast<float>(i % 13), 1);
+      const Step first = step <= newest ? step : newest + 1;
+      series.add(point, first, step);
+      if (first <= newest) expected.cut(first - 1);
+      expected.add_span(first, step, point.ms, step);
+      newest = step;
+    }
+    for (const auto& [from, columns] : {std::pair<Step, std::size_t>{0, 400}, {newest - 300, 400}, {0, 7}}) {
+      const JobSeries::HeatMap map = series.heat_map(from, newest, columns);
+      const std::size_t level = expected.level_of(from, newest, columns);
+      ASSERT_EQ(map.width, Step{1} << level);
+      for (std::size_t part = 0; part < kParts.size(); ++part) {
+        for (std::size_t i = 0; i < map.steps.size(); ++i) {
+          const float mean = expected.mean(level, map.steps[i] >> level, part);
+          ASSERT_TRUE(map.ms[part][i] == mean || (std::isnan(map.ms[part][i]) && std::isnan(mean)))
+              << map.steps[i] << ": " << map.ms[part][i] << " and not " << mean;
+        }
+      }
+    }
+  }
+}
+
 TEST(JobSeriesTest, EmptyOnesHaveNothing) {
   const JobSeries series;
   EXPECT_EQ(series.newest(), -1);

@@ -1,9 +1,16 @@
 #include "controller/dashboard/status_samples.h"
 
 #include <gtest/gtest.h>
+#include <malloc.h>
 
 #include <cmath>
 #include <limits>
+
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#include <sanitizer/allocator_interface.h>
+#endif
+#endif
 
 #include "controller/cluster/kube/times.h"
 
@@ -24,6 +31,16 @@ Json sampled_job(Step step, double slow_ms = 20) {
           {"status",
            {{"progress", {{"step", step}, {"loss", 1.0 / static_cast<double>(step)}}},
             {"members", Json::array({member(0, 10), member(1, slow_ms)})}}}};
+}
+
+std::size_t allocated_bytes() {
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+  return __sanitizer_get_current_allocated_bytes();
+#endif
+#endif
+  const auto all = ::mallinfo2();
+  return all.uordblks + all.hblkhd;
 }
 
 JobSeries replayed(const StatusSamples& samples) {
@@ -58,6 +75,27 @@ TEST(StatusSamplesTest, StepsAndMembersAreTold) {
       EXPECT_TRUE(std::isnan(ms)) << map.steps[i];
     }
   }
+}
+
+// Each viewer's question makes the series anew.
+TEST(StatusSamplesTest, SeriesOfALargeJobTakesLittleMemory) {
+  StatusSamples samples;
+  Json job = sampled_job(1);
+  Json& members = job["status"]["members"];
+  for (int i = 2; i < 1024; ++i) {
+    members.push_back(members[0]);
+    members.back()["index"] = i;
+    members.back()["rank"] = i;
+  }
+  for (Step step = 1; step <= 16; ++step) {
+    job["status"]["progress"]["step"] = step * 50'000;
+    ASSERT_TRUE(samples.add(job, kBegin + std::chrono::seconds(step)));
+  }
+  const std::size_t before = allocated_bytes();
+  const JobSeries series = replayed(samples);
+  const std::size_t after = allocated_bytes();
+  EXPECT_EQ(series.members(), StatusSamples::kMembers);
+  EXPECT_LT(after - before, std::size_t{4} << 20);
 }
 
 // Its status has another start then, and a process that saw only that counts alike.
