@@ -16,6 +16,7 @@ namespace paceline::dashboard {
 class SharedTexts {
  public:
   static constexpr std::size_t kMost = 64;
+  static constexpr std::size_t kMostBytes = 32 << 20;  // of them all
 
   // A text is made of these: it holds for as long as the board has the same.
   struct Source {
@@ -32,7 +33,9 @@ class SharedTexts {
   }
   void keep(const std::string& asked, Source source, std::shared_ptr<const std::string> text) {
     auto kept = kept_.lock();
-    if (kept->size() >= kMost) kept->clear();
+    std::size_t bytes = text->size();
+    for (const auto& [of, each] : *kept) bytes += each.text->size();
+    if (kept->size() >= kMost || bytes > kMostBytes) kept->clear();
     (*kept)[asked] = {std::move(source), std::move(text)};
   }
 
