@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <span>
 #include <utility>
 
 namespace paceline::dashboard {
@@ -54,24 +53,24 @@ void JobSeries::add(const MemberPoint& point, Step first, Step newest) {
   ++version_;
   if (!member.steps && member.told.size() < kTold) return member.told.push_back(told);
   if (!member.steps) {
-    member.steps.emplace(kParts.size());
-    for (const Told& each : std::exchange(member.told, {})) member.steps->add(each, kParts.size());
+    member.steps.emplace();
+    for (const Told& each : std::exchange(member.told, {})) member.steps->add(each);
   }
-  member.steps->add(told, kParts.size());
+  member.steps->add(told);
 }
 
-void JobSeries::Steps::add(const Told& told, std::size_t channels) {
+void JobSeries::Steps::add(const Told& told) {
   if (told.first <= newest) means.cut(told.first - 1);
   newest = told.last;
-  means.add_span(told.first, told.last, std::span(told.ms).first(channels), told.newest);
+  means.add_span(told.first, told.last, told.ms, told.newest);
 }
 
 template <typename Use>
-void JobSeries::with_steps(const Member& member, std::size_t channels, Use use) {
+void JobSeries::with_steps(const Member& member, Use use) {
   if (member.steps) return use(member.steps->means);
-  Steps steps(channels);
-  for (const Told& each : member.told) steps.add(each, channels);
-  return use(std::as_const(steps.means));
+  Steps steps;
+  for (const Told& each : member.told) steps.add(each);
+  use(std::as_const(steps.means));
 }
 
 JobSeries::Points JobSeries::points(std::size_t most) const {
@@ -112,22 +111,29 @@ JobSeries::HeatMap JobSeries::heat_map(Step from, Step to, std::size_t columns) 
   for (const auto& [name, member] : members_) add_row(name);
   if (rows.empty()) return map;
   columns = std::clamp<std::size_t>(kCells / (rows.size() * kParts.size()), 1, columns);
+  // The coarsest level that a row needs is that of all: where it is not the first one's, they are taken anew.
   std::size_t level = 0;
-  for (const Member* row : rows) {
-    with_steps(*row, 0, [&](const Pyramid<float>& steps) {
-      level = std::max(level, steps.level_of(from, to, columns));
-    });
-  }
-  map.width = Step{1} << level;
-  for (Step column = from >> level; column <= to >> level; ++column) map.steps.push_back(column << level);
-  for (std::vector<float>& ms : map.ms) ms.reserve(rows.size() * map.steps.size());
-  for (const Member* row : rows) {
-    with_steps(*row, kParts.size(), [&](const Pyramid<float>& steps) {
+  for (std::size_t row = 0; row < rows.size();) {
+    with_steps(*rows[row], [&](const Pyramid<float>& steps) {
+      const std::size_t needed = steps.level_of(from, to, columns);
+      if (map.steps.empty() || needed > level) {
+        level = needed;
+        map.steps.clear();
+        for (Step column = from >> level; column <= to >> level; ++column)
+          map.steps.push_back(column << level);
+        for (std::vector<float>& ms : map.ms) {
+          ms.clear();
+          ms.reserve(rows.size() * map.steps.size());
+        }
+        if (std::exchange(row, 0) > 0) return;
+      }
       for (std::size_t part = 0; part < kParts.size(); ++part) {
         for (const Step first : map.steps) map.ms[part].push_back(steps.mean(level, first >> level, part));
       }
+      ++row;
     });
   }
+  map.width = Step{1} << level;
   return map;
 }
 

@@ -91,11 +91,9 @@ class JobSeries {
     std::array<float, kParts.size()> ms;
   };
   struct Steps {
-    Pyramid<float> means;
+    Pyramid<float> means{kParts.size(), kColumns};
     Step newest = -1;
-    // `channels` 0: it has columns alone.
-    explicit Steps(std::size_t channels) : means(channels, kColumns) {}
-    void add(const Told& told, std::size_t channels);
+    void add(const Told& told);
   };
   // Few points take less memory as they were told: a heat map makes steps of them, a member at a time.
   struct Member {
@@ -103,7 +101,7 @@ class JobSeries {
     std::optional<Steps> steps;  // of more than that: of all, and `told` is empty
   };
   template <typename Use>
-  static void with_steps(const Member& member, std::size_t channels, Use use);
+  static void with_steps(const Member& member, Use use);
 
   Pyramid<double> steps_{4, kPoints};  // step, loss, learning rate, seconds
   Step newest_step_ = -1, newest_ = -1;

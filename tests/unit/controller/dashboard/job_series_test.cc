@@ -108,6 +108,22 @@ TEST(JobSeriesTest, HeatMapHasRowsByRankAndAlignedColumns) {
   EXPECT_TRUE(std::isnan(close.ms[compute][1])) << "worker-1 told nothing of step 91";
 }
 
+TEST(JobSeriesTest, RowThatKeepsFewerStepsMakesAllCoarser) {
+  JobSeries series;
+  for (Step step = 0; step < 600; ++step) series.add(member("worker-1", step, 4, 0));
+  for (Step step = 0; step < 500; ++step) series.add(member("worker-0", step, static_cast<float>(step), 0));
+  const JobSeries::HeatMap map = series.heat_map(0, 499, 512);
+  EXPECT_THAT(map.members, ElementsAre("worker-0", "worker-1"));
+  EXPECT_EQ(map.width, 2) << "worker-1 has no single steps before 88";
+  ASSERT_THAT(map.steps, SizeIs(250));
+  const std::size_t compute = 1;
+  ASSERT_THAT(map.ms[compute], SizeIs(500));
+  EXPECT_EQ(map.ms[compute][0], 0.5F);
+  EXPECT_EQ(map.ms[compute][249], 498.5F);
+  EXPECT_EQ(map.ms[compute][250], 4);
+  EXPECT_EQ(map.ms[compute][499], 4);
+}
+
 TEST(JobSeriesTest, HeatMapsAreBounded) {
   JobSeries series;
   series.add(StepPoint{.step = Step{1} << 62});
