@@ -160,7 +160,7 @@ absl::Status JobHistory::write(HistoryStore& store) {
     result.Update(written);
   }
   PL_RETURN_IF_ERROR(mark_absent(store));
-  PL_RETURN_IF_ERROR(store.forget(clock_.wall_now()));
+  if (is_clock_settled()) PL_RETURN_IF_ERROR(store.forget(clock_.wall_now()));
   PL_ASSIGN_OR_RETURN(std::set<std::string> namespaces, store.namespaces());
   state_.lock()->namespaces = std::move(namespaces);
   return result;
@@ -201,6 +201,16 @@ absl::Status JobHistory::mark_absent(HistoryStore& store) {
   }
   state_.lock()->absent_marked = true;
   return absl::OkStatus();
+}
+
+// A clock that is months ahead for a moment would make all jobs too old.
+bool JobHistory::is_clock_settled() {
+  const Duration offset = clock_.wall_now().time_since_epoch() - clock_.now().time_since_epoch();
+  if (!clock_offset_ || std::chrono::abs(offset - *clock_offset_) > kSettles) {
+    clock_offset_ = offset;
+    clock_settles_ = clock_.now() + kSettles;
+  }
+  return clock_.now() >= clock_settles_;
 }
 
 void JobHistory::note_result(const absl::Status& status) {

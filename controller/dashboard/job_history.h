@@ -48,6 +48,7 @@ class JobHistory {
   static constexpr Duration kInterval = std::chrono::seconds(60);
   static constexpr Duration kLeastInterval = std::chrono::seconds(1);
   static constexpr std::size_t kMostGone = 1024;
+  static constexpr Duration kSettles = std::chrono::hours(1);  // a clock that is new, or has jumped
 
   // The references outlive it. Nothing is opened yet.
   JobHistory(HistoryOptions options, const JobSamples& samples, const Clock& clock, Logger log);
@@ -101,6 +102,7 @@ class JobHistory {
   absl::Status write_job(history::HistoryStore& store, const std::string& uid, const Job& job);
   absl::Status mark_absent(history::HistoryStore& store);
   void note_result(const absl::Status& status);
+  bool is_clock_settled();
   // DATA_LOSS: the file is damaged. Bytes that are no series are an empty one.
   static absl::StatusOr<JobSeries> kept_series(history::HistoryStore& store, const std::string& uid);
   void change(const std::string& uid, const std::function<void(Job&)>& change);
@@ -111,6 +113,8 @@ class JobHistory {
   const Logger log_;
   mutable Guarded<Jobs> jobs_;
   mutable Guarded<State> state_;
+  std::optional<Duration> clock_offset_;  // pass() alone, as the next one
+  TimePoint clock_settles_{};
   std::jthread thread_;
 };
 

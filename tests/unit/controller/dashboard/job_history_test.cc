@@ -24,11 +24,11 @@ Json job_at(const std::string& name, const std::string& uid, Step step, const st
 
 // A replica of the controller, as far as its history goes.
 class Replica {
-  const FakeClock& clock_;
+  const Clock& clock_;
   JobSamples samples_{clock_};
 
  public:
-  Replica(HistoryOptions options, const FakeClock& clock) : clock_(clock) {
+  Replica(HistoryOptions options, const Clock& clock) : clock_(clock) {
     options.on_error = [this](std::string_view reason) { errors.emplace_back(reason); };
     history = std::make_unique<JobHistory>(std::move(options), samples_, clock, Logger::none());
     feed_ = std::make_unique<JobFeed>(board_, samples_, history.get());
@@ -159,6 +159,30 @@ TEST_F(JobHistoryTest, DeletedJobsAreWrittenByTheReplicaThatHasTheFile) {
   EXPECT_TRUE(second.history->pass());
   EXPECT_THAT(second.deleted(), ElementsAre("2", "1"));
   EXPECT_EQ(second.history->find_deleted("a", "x", "1")->deleted, written->deleted);
+}
+
+TEST_F(JobHistoryTest, ClockThatIsAheadForAMomentForgetsNothing) {
+  struct AheadClock final : Clock {
+    FakeClock right;
+    Duration ahead{};
+    TimePoint now() const override { return right.now(); }
+    WallTime wall_now() const override { return right.wall_now() + ahead; }
+  } clock;
+  const Duration long_after = options().limits.age + std::chrono::hours(1);
+  Replica replica(options(), clock);
+  replica.put(job_at("x", "1", 1));
+  replica.remove(job_at("x", "1", 1));
+  EXPECT_TRUE(replica.history->pass());
+  clock.right.advance(2 * JobHistory::kSettles);
+  EXPECT_TRUE(replica.history->pass());
+  clock.ahead = long_after;
+  EXPECT_TRUE(replica.history->pass());
+  clock.ahead = {};
+  EXPECT_TRUE(replica.history->pass());
+  EXPECT_THAT(replica.deleted(), ElementsAre("1"));
+  clock.right.advance(long_after);
+  EXPECT_TRUE(replica.history->pass());
+  EXPECT_THAT(replica.deleted(), IsEmpty());
 }
 
 TEST_F(JobHistoryTest, ADamagedFileIsPutAsideAndBegunAnew) {
