@@ -91,8 +91,9 @@ class JobSeries {
     std::array<float, kParts.size()> ms;
   };
   struct Steps {
-    Pyramid<float> means{kParts.size(), kColumns};
+    Pyramid<float> means;
     Step newest = -1;
+    Steps() : means(kParts.size(), kColumns) {}
     void add(const Told& told);
   };
   // Few points take less memory as they were told: a heat map makes steps of them, a member at a time.
