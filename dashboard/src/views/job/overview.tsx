@@ -19,6 +19,7 @@ import type { TabProps } from "./tab.ts";
 const POINTS = 1000;
 const SERIES_INTERVAL = 1500;
 const HEAT_INTERVAL = 4000;
+const FIRST_INTERVAL = 500; // as long as nothing is there to be seen
 
 function Charts({
   series,
@@ -116,7 +117,7 @@ function Heat({ job, path, params, newer }: TabProps) {
   const [before, setBefore] = useState<(Range | null)[]>([]);
   const [columns, setColumns] = useState(400);
   const heat = useResource((signal) => getHeatMap(path, columns, zoom, signal), [path, columns, zoom]);
-  const soon = useThrottled(heat.reload, HEAT_INTERVAL);
+  const soon = useThrottled(heat.reload, heat.data?.steps.length ? HEAT_INTERVAL : FIRST_INTERVAL);
   useEffect(
     () =>
       newer.watch(() => {
@@ -193,7 +194,7 @@ export function Overview(props: TabProps) {
   const trains = job.object.spec?.training !== undefined;
   const series = useResource((signal) => getSeries(path, POINTS, signal), [path]);
   const timeline = useResource((signal) => getTimeline(path, signal), [path]);
-  const soon = useThrottled(series.reload, SERIES_INTERVAL);
+  const soon = useThrottled(series.reload, series.data?.step.length ? SERIES_INTERVAL : FIRST_INTERVAL);
   useEffect(() => newer.watch(soon), [newer, soon]);
   useFollow(timeline.reload, job.version);
   const flags = useMemo(
