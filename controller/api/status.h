@@ -99,7 +99,7 @@ struct RestartTime {
   bool operator==(const RestartTime&) const = default;
   static void fields(auto&& visit, auto& x) {
     visit(NamedField{"at"}, x.at);
-    visit(NamedField{"count"}, x.count);
+    visit(NamedField{.name = "count", .always = true}, x.count);  // else 0 is read as 1
   }
 };
 
